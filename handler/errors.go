@@ -1,0 +1,78 @@
+package handler
+
+import (
+	"errors"
+	"time"
+)
+
+// Permanent marks err as one that no further attempt can mend: the message
+// goes to the dead letters at once. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+// IsPermanent reports whether err, or an error it wraps, was marked by
+// [Permanent].
+func IsPermanent(err error) bool {
+	var p *permanentError
+	return errors.As(err, &p)
+}
+
+// Unavailable marks err as the absence of something the handler depends on (a
+// payment API that does not answer). While no circuit breaker backs it, it is
+// a failed attempt like any other. Unavailable(nil) is nil.
+func Unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &unavailableError{err}
+}
+
+// IsUnavailable reports whether err, or an error it wraps, was marked by
+// [Unavailable].
+func IsUnavailable(err error) bool {
+	var u *unavailableError
+	return errors.As(err, &u)
+}
+
+// RetryAfter marks err as a failed attempt that should not be tried again
+// before delay has passed, as a Retry-After answer asks for. While retries are
+// quick ones only, the delay is capped at the consumer's quick maximum.
+// RetryAfter(d, nil) is nil; a negative delay counts as 0.
+func RetryAfter(delay time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryAfterError{err: err, delay: max(delay, 0)}
+}
+
+// RetryDelay returns the delay that err, or an error it wraps, was marked with
+// by [RetryAfter].
+func RetryDelay(err error) (delay time.Duration, ok bool) {
+	var r *retryAfterError
+	if errors.As(err, &r) {
+		return r.delay, true
+	}
+	return 0, false
+}
+
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+type unavailableError struct{ err error }
+
+func (e *unavailableError) Error() string { return e.err.Error() }
+func (e *unavailableError) Unwrap() error { return e.err }
+
+type retryAfterError struct {
+	err   error
+	delay time.Duration
+}
+
+func (e *retryAfterError) Error() string { return e.err.Error() }
+func (e *retryAfterError) Unwrap() error { return e.err }

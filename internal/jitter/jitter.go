@@ -1,0 +1,30 @@
+// Package jitter makes the one backoff that Semel uses: full jitter. The n-th
+// delay is drawn evenly from 0 to min(ceiling, base·2ⁿ), which spreads many
+// failures at once better than any fixed schedule does
+// (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+package jitter
+
+import (
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// New returns a backoff with full jitter that never gives up. It is not safe
+// for concurrent use.
+//
+// The library draws from interval·(1±RandomizationFactor), so intervals at
+// half the ceiling and a factor of 1 give exactly [0, ceiling].
+func New(base, ceiling time.Duration) *backoff.ExponentialBackOff {
+	b := &backoff.ExponentialBackOff{
+		InitialInterval:     base / 2,
+		RandomizationFactor: 1,
+		Multiplier:          2,
+		MaxInterval:         ceiling / 2,
+		MaxElapsedTime:      0, // the default stops after 15 minutes
+		Stop:                backoff.Stop,
+		Clock:               backoff.SystemClock,
+	}
+	b.Reset()
+	return b
+}
