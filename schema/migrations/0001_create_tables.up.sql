@@ -52,7 +52,7 @@ CREATE TABLE semel.dead_letters (
     reason             text        NOT NULL,
     state              text        NOT NULL DEFAULT 'open',
     owner              text,
-    count              int         NOT NULL DEFAULT 1,
+    count              bigint      NOT NULL DEFAULT 1,
     attempts           int         NOT NULL DEFAULT 0,
     first_failed_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_failed_at     timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -1,0 +1,92 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// errIncomplete is a letter that cannot be stored for want of a field.
+var errIncomplete = errors.New("incomplete dead letter")
+
+// Add puts a message in front of a person and returns the dead letter's id.
+//
+// Where the consumer has a dead letter for this message already, the same row
+// is opened again and shows this copy; copies and attempts are summed up. A
+// [Mismatch] has a row for each fingerprint, in which a further copy is only
+// counted: a person may have decided about that payload.
+func (s Store) Add(ctx context.Context, tx pgx.Tx, l *Letter) (id int64, err error) {
+	if err := l.check(); err != nil {
+		return 0, err
+	}
+	sql := s.queries().add
+	if l.Reason == Mismatch {
+		sql = s.queries().addMismatch
+	}
+	if err := tx.QueryRow(ctx, sql, values(l)...).Scan(&id); err != nil {
+		return 0, fmt.Errorf("store message %.64q as dead letter of consumer %d: %w", l.Message.ID, l.ConsumerID, err)
+	}
+	return id, nil
+}
+
+func (l *Letter) check() error {
+	switch {
+	case l.Message == nil:
+		return fmt.Errorf("store a dead letter of consumer %d: %w: it has no message", l.ConsumerID, errIncomplete)
+	case l.Reason == "":
+		return fmt.Errorf("store message %.64q as dead letter of consumer %d: %w: it has no reason", l.Message.ID, l.ConsumerID, errIncomplete)
+	case l.Reason == Mismatch && l.Fingerprint == nil:
+		return fmt.Errorf("store message %.64q as dead letter of consumer %d: %w: a mismatch must have a fingerprint", l.Message.ID, l.ConsumerID, errIncomplete)
+	}
+	return nil
+}
+
+// Again counts a further copy of a message that is dead and has no usable id.
+// It reports false if there is no such dead letter.
+func (s Store) Again(ctx context.Context, tx pgx.Tx, consumerID int32, messageID [16]byte) (bool, error) {
+	tag, err := tx.Exec(ctx, s.queries().again, consumerID, pgtype.UUID{Bytes: messageID, Valid: true})
+	if err != nil {
+		return false, fmt.Errorf("count a copy of dead message %x of consumer %d: %w", messageID, consumerID, err)
+	}
+	return tag.RowsAffected() > 0, nil
+}
+
+// Resolve notes that the message was handled after all. It reports false if
+// the dead letter is neither open nor replaying: it was settled elsewhere.
+func (s Store) Resolve(ctx context.Context, tx pgx.Tx, id int64) (bool, error) {
+	tag, err := tx.Exec(ctx, s.queries().resolve, id)
+	if err != nil {
+		return false, fmt.Errorf("resolve dead letter %d: %w", id, err)
+	}
+	return tag.RowsAffected() > 0, nil
+}
+
+// Failure is how a replay failed.
+type Failure struct {
+	// Reason is why it is dead now. A mismatch stays a mismatch whatever it says.
+	Reason Reason
+
+	// Attempts is how many attempts failed in this replay.
+	Attempts int
+
+	// Errors is the chain of errors of the last attempt, see [Chain].
+	Errors []string
+}
+
+// Fail notes that a replay failed: the dead letter is open again. It reports
+// false if the dead letter is neither open nor replaying.
+func (s Store) Fail(ctx context.Context, tx pgx.Tx, id int64, f Failure) (bool, error) {
+	if f.Reason == "" || f.Reason == Mismatch {
+		return false, fmt.Errorf("note a failed replay of dead letter %d: %w: the reason cannot be %q", id, errIncomplete, f.Reason)
+	}
+	var a alterations
+	chain := a.chain(f.Errors)
+	tag, err := tx.Exec(ctx, s.queries().fail, id, string(f.Reason), f.Attempts, chain, a.note())
+	if err != nil {
+		return false, fmt.Errorf("note a failed replay of dead letter %d: %w", id, err)
+	}
+	return tag.RowsAffected() > 0, nil
+}

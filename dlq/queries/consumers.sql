@@ -1,0 +1,4 @@
+-- The names of all consumers. Locks nothing; a few rows.
+SELECT name
+FROM semel.consumers
+ORDER BY name;
