@@ -1,0 +1,136 @@
+package dedup
+
+import (
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/schema"
+)
+
+// Store is the processed_messages table of one schema. The zero value is the
+// default schema, [schema.Default]. It is safe for concurrent use.
+type Store struct {
+	q *queries // nil: the default schema's
+}
+
+type queries struct {
+	claim, claimTimed, reclaimTimed, seen, consumerName, register string
+}
+
+//go:embed queries/claim.sql
+var claimSQL string
+
+//go:embed queries/claim_timed.sql
+var claimTimedSQL string
+
+//go:embed queries/reclaim_timed.sql
+var reclaimTimedSQL string
+
+//go:embed queries/seen.sql
+var seenSQL string
+
+//go:embed queries/consumer_name.sql
+var consumerNameSQL string
+
+//go:embed queries/register.sql
+var registerSQL string
+
+var defaultQueries = newQueries(schema.Default)
+
+// NewStore returns the store of another schema than the default.
+func NewStore(schemaName string) Store {
+	return Store{q: newQueries(schemaName)}
+}
+
+func newQueries(schemaName string) *queries {
+	return &queries{
+		claim:        schema.Qualify(claimSQL, schemaName),
+		claimTimed:   schema.Qualify(claimTimedSQL, schemaName),
+		reclaimTimed: schema.Qualify(reclaimTimedSQL, schemaName),
+		seen:         schema.Qualify(seenSQL, schemaName),
+		consumerName: schema.Qualify(consumerNameSQL, schemaName),
+		register:     schema.Qualify(registerSQL, schemaName),
+	}
+}
+
+func (s Store) queries() *queries {
+	if s.q != nil {
+		return s.q
+	}
+	return defaultQueries
+}
+
+// Entry is the row that a claim writes.
+type Entry struct {
+	ConsumerID  int32
+	MessageID   ID
+	Fingerprint pgtype.Int8 // NULL: unknown, matches everything
+	Text        pgtype.Text // the id for people, where MessageID is a hash of it
+	Outcome     handler.Outcome
+}
+
+// Limits are the transaction-local settings that travel with an engine's claim.
+type Limits struct {
+	// LockTimeout bounds the claim's wait for a copy in flight elsewhere; the
+	// claim then fails with SQLSTATE 55P03. The session's own value is back
+	// afterwards.
+	LockTimeout time.Duration
+
+	// IdleTimeout is for how long the transaction may be idle before the
+	// server ends it, so that a frozen process does not keep its claims.
+	IdleTimeout time.Duration
+}
+
+// QueueClaim queues the claims of entries on b, right behind [pgx.Batch.BeginTx].
+// Once b was sent and closed, claimed[i] tells whether the transaction owns
+// entries[i]. Again says that the caller holds these messages (a replay): a row
+// with outcome stored or dead is taken over.
+func (s Store) QueueClaim(b *pgx.Batch, entries []Entry, again bool, limits Limits, claimed []bool) {
+	sql := s.queries().claimTimed
+	if again {
+		sql = s.queries().reclaimTimed
+	}
+	lock, idle := milliseconds(limits.LockTimeout), milliseconds(limits.IdleTimeout)
+	for i := range entries {
+		e := &entries[i]
+		b.Queue(sql, e.ConsumerID, e.MessageID, e.Fingerprint, e.Text, int16(e.Outcome), lock, idle).
+			Exec(func(tag pgconn.CommandTag) error {
+				claimed[i] = claimWon(tag)
+				return nil
+			})
+	}
+}
+
+// Seen is what the store knows of a message.
+type Seen struct {
+	Found       bool
+	Outcome     handler.Outcome
+	Fingerprint pgtype.Int8
+}
+
+// Differs reports whether the message seen had another payload than one with
+// this fingerprint. An unknown fingerprint differs from none.
+func (s Seen) Differs(fingerprint pgtype.Int8) bool {
+	return s.Fingerprint.Valid && fingerprint.Valid && s.Fingerprint.Int64 != fingerprint.Int64
+}
+
+// QueueSeen queues the look at a message on b; seen is filled when b is closed.
+// It must be a later statement than the claim, in the same transaction.
+func (s Store) QueueSeen(b *pgx.Batch, consumerID int32, id ID, seen *Seen) {
+	b.Queue(s.queries().seen, consumerID, id).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			seen.Found = true
+			var outcome int16
+			if err := rows.Scan(&outcome, &seen.Fingerprint); err != nil {
+				return err
+			}
+			seen.Outcome = handler.Outcome(outcome)
+		}
+		return rows.Err()
+	})
+}

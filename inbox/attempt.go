@@ -1,0 +1,180 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/handler"
+)
+
+// engineTimeout bounds each round trip of the engine's own statements, above
+// what the claim may wait for a lock: a database that accepts and never
+// answers is an outage too.
+const engineTimeout = 10 * time.Second
+
+// attempt runs a message once: claim and BEGIN in one round trip, the handler,
+// COMMIT. Each attempt has a fresh transaction, and nothing of a failed one is
+// ever committed.
+func (in *Inbox) attempt(ctx context.Context, t *task) verdict {
+	if in.cfg.Prepare != nil {
+		if v := in.prepare(ctx, t); v.kind != 0 {
+			return v
+		}
+	}
+	tx, v := in.claim(ctx, t, handler.Processed)
+	if tx == nil {
+		return v
+	}
+	in.observe(ctx, Event{Kind: Claimed, Message: t.msg, Attempt: t.attempts + 1})
+
+	result := in.call(ctx, tx, t.msg)
+	if result.abandoned { // the connection went with the handler
+		return in.judge(ctx, result)
+	}
+	v, result = in.finish(ctx, tx, t, result)
+	tx.release() // before judge, which may look at the database on another connection
+	if result.err != nil {
+		return in.judge(ctx, result)
+	}
+	return v
+}
+
+// finish commits what the handler did, or rolls it back.
+func (in *Inbox) finish(ctx context.Context, tx *claimedTx, t *task, result callResult) (verdict, callResult) {
+	if result.err == nil {
+		result.err = tx.whole()
+	}
+	if result.err != nil {
+		result.connLost = tx.conn.Conn().IsClosed()
+		tx.rollback(ctx)
+		return verdict{}, result
+	}
+	in.observe(ctx, Event{Kind: Handled, Message: t.msg, Attempt: t.attempts + 1})
+	if t.replay != nil {
+		if v := in.resolve(ctx, tx, t); v.kind != 0 {
+			tx.rollback(ctx)
+			return v, result
+		}
+	}
+	return in.commit(ctx, tx, t, handler.Processed), result
+}
+
+// claimedTx is a transaction that owns a message, on its connection.
+type claimedTx struct {
+	pgx.Tx
+	conn *pgxpool.Conn
+}
+
+// claim begins a transaction and claims the message in the same round trip. It
+// returns no transaction when the message is not ours to handle, and the
+// verdict that follows.
+func (in *Inbox) claim(ctx context.Context, t *task, outcome handler.Outcome) (*claimedTx, verdict) {
+	conn, err := in.acquire(ctx)
+	if err != nil {
+		return nil, in.judgeOwn(ctx, fmt.Errorf("acquire a connection from the pool: %w", err))
+	}
+	b := &pgx.Batch{}
+	b.BeginTx(in.cfg.TxOptions)
+	entries := [...]dedup.Entry{t.entry(in.consumerID, outcome)}
+	var claimed [len(entries)]bool
+	in.store.QueueClaim(b, entries[:], t.replay != nil, in.limits, claimed[:])
+
+	sendCtx, cancel := context.WithTimeout(ctx, in.cfg.LockTimeout+engineTimeout)
+	defer cancel()
+	results := conn.Conn().SendBatch(sendCtx, b)
+	tx := &claimedTx{Tx: results.Tx(), conn: conn}
+	if err := results.Close(); err != nil {
+		tx.rollback(ctx)
+		tx.release()
+		return nil, in.judgeClaim(ctx, fmt.Errorf("claim message: %w", err))
+	}
+	if !claimed[0] {
+		return nil, in.unclaimed(ctx, tx, t)
+	}
+	return tx, verdict{}
+}
+
+// unclaimed ends a transaction whose claim found the message settled, and says
+// what the message is then. The look travels with the ROLLBACK.
+func (in *Inbox) unclaimed(ctx context.Context, tx *claimedTx, t *task) verdict {
+	var seen dedup.Seen
+	b := &pgx.Batch{}
+	in.store.QueueSeen(b, in.consumerID, t.identity.id, &seen)
+	b.Queue("rollback")
+	sendCtx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	err := tx.conn.Conn().SendBatch(sendCtx, b).Close()
+	tx.release()
+	switch {
+	case err != nil:
+		return in.judgeOwn(ctx, fmt.Errorf("look at the message's row: %w", err))
+	case t.inDoubt && seen.Found && !seen.Differs(t.identity.fingerprint):
+		return verdict{kind: settled, outcome: seen.Outcome} // the COMMIT whose answer was lost
+	case t.replay != nil:
+		return in.settledElsewhere(ctx, t, seen)
+	case t.identity.surrogate:
+		return in.countAgain(ctx, t)
+	case seen.Differs(t.identity.fingerprint):
+		return in.mismatch(ctx, t)
+	default:
+		return verdict{kind: settled, outcome: handler.Duplicate}
+	}
+}
+
+// commit ends the transaction. Whatever happens to ctx, the COMMIT is sent and
+// its answer awaited.
+func (in *Inbox) commit(ctx context.Context, tx *claimedTx, t *task, outcome handler.Outcome) verdict {
+	in.observe(ctx, Event{Kind: Committing, Message: t.msg, Attempt: t.attempts + 1})
+	commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.HandlerTimeout)
+	defer cancel()
+	if err := tx.Commit(commitCtx); err != nil {
+		return in.judgeCommit(t, fmt.Errorf("commit: %w", err))
+	}
+	in.observe(ctx, Event{Kind: Committed, Message: t.msg, Attempt: t.attempts + 1})
+	return verdict{kind: settled, outcome: outcome}
+}
+
+// whole says whether the transaction can still commit, without a round trip.
+// A handler that passes over a failed statement, leaves rows open, or ends the
+// transaction itself, has failed.
+func (tx *claimedTx) whole() error {
+	pg := tx.conn.Conn().PgConn()
+	switch {
+	case pg.IsClosed():
+		return fmt.Errorf("%w: its connection is closed; return the error of the statement that broke it", ErrTxBroken)
+	case pg.IsBusy():
+		return fmt.Errorf("%w: a query is still open; close its rows before the handler returns", ErrTxBroken)
+	}
+	switch pg.TxStatus() {
+	case 'T':
+		return nil
+	case 'E':
+		return fmt.Errorf("%w: a statement in it failed; return its error, or guard it with a savepoint (tx.Begin)", ErrTxBroken)
+	default:
+		return ErrTxEnded
+	}
+}
+
+// rollback ends the transaction whatever happens to ctx. Where it fails the
+// connection is broken, and the pool drops it at release.
+func (tx *claimedTx) rollback(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTimeout)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}
+
+// release gives the connection back; the pool destroys one that is not idle.
+func (tx *claimedTx) release() { tx.conn.Release() }
+
+// acquire takes a connection. It does not wait for ever: a pool that others
+// have emptied, or a server that does not answer, is an outage.
+func (in *Inbox) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	return in.pool.Acquire(ctx)
+}

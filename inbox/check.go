@@ -1,0 +1,74 @@
+package inbox
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel/schema"
+)
+
+// settingsSQL reads the settings of a session that the promise depends on.
+//
+//go:embed queries/settings.sql
+var settingsSQL string
+
+var (
+	// ErrSynchronousCommit is returned at start when a committed transaction
+	// could be lost with the server's machine: a message acknowledged after it
+	// would be gone.
+	ErrSynchronousCommit = errors.New("synchronous_commit is off")
+
+	// ErrEncoding is returned at start when the database is not UTF8.
+	ErrEncoding = errors.New("database encoding is not UTF8")
+
+	// ErrReadOnlyDatabase is returned at start when the database takes no writes.
+	ErrReadOnlyDatabase = errors.New("database is read-only")
+)
+
+// start runs the start checks once, and again after they failed. Callers that
+// come meanwhile wait for the one that does them.
+func (in *Inbox) start(ctx context.Context) error {
+	if in.started.Load() {
+		return nil
+	}
+	select {
+	case in.starting <- struct{}{}:
+		defer func() { <-in.starting }()
+	case <-ctx.Done():
+		return fmt.Errorf("start consumer %q: %w", in.consumer, context.Cause(ctx))
+	}
+	if in.started.Load() {
+		return nil
+	}
+	if err := in.check(ctx); err != nil {
+		return fmt.Errorf("start consumer %q: %w", in.consumer, err)
+	}
+	in.started.Store(true)
+	return nil
+}
+
+func (in *Inbox) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*engineTimeout)
+	defer cancel()
+	var commit, encoding, readOnly string
+	err := in.pool.QueryRow(ctx, settingsSQL).Scan(&commit, &encoding, &readOnly)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: read the session's settings: %w", ErrOutage, err)
+	case commit == "off":
+		return fmt.Errorf("%w: a crash of the server would lose messages that were acknowledged; set it to on for this role or pool", ErrSynchronousCommit)
+	case encoding != "UTF8":
+		return fmt.Errorf("%w: it is %s; create the database with ENCODING 'UTF8'", ErrEncoding, encoding)
+	case readOnly == "on":
+		return fmt.Errorf("%w: connect to the primary, and without default_transaction_read_only", ErrReadOnlyDatabase)
+	}
+	if err := schema.Check(ctx, in.pool, in.cfg.Schema); err != nil {
+		return err
+	}
+	if err := schema.CheckAccess(ctx, in.pool, in.cfg.Schema); err != nil {
+		return err
+	}
+	return in.store.Register(ctx, in.pool, in.consumer)
+}

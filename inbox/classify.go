@@ -1,0 +1,161 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
+)
+
+// All decisions on what an error means are in this file. An outage is not a
+// failure of the message, and a failure of the message is not an outage.
+
+// SQLSTATEs that have a meaning of their own here.
+const (
+	codeSerialization   = "40001"
+	codeDeadlock        = "40P01"
+	codeLockTimeout     = "55P03"
+	codeReadOnly        = "25006"
+	codeConfigLimit     = "53400"
+	codeAdminShutdown   = "57P01"
+	codeCrashShutdown   = "57P02"
+	codeCannotConnect   = "57P03"
+	classConnection     = "08"
+	classResources      = "53"
+	classSystem         = "58"
+	classData           = "22"
+	classProgramLimits  = "54"
+	lengthOfClassPrefix = 2
+)
+
+// judge says what the error of user code means.
+func (in *Inbox) judge(ctx context.Context, r callResult) verdict {
+	err := r.err
+	switch {
+	case ctx.Err() != nil:
+		// Drain, or the caller left: our own cancellation says nothing about the message.
+		return verdict{kind: stopped, err: context.Cause(ctx)}
+	case r.expired:
+		// Past its own deadline whatever it says is a consequence of that.
+		return verdict{kind: failed, err: fmt.Errorf("%w after %s: %w", ErrHandlerTimeout, in.cfg.HandlerTimeout, err)}
+	case handler.IsPermanent(err):
+		return verdict{kind: permanent, err: err}
+	case isCollision(err):
+		return verdict{kind: rerun, err: err}
+	case r.connLost || isOutage(err):
+		// The database may be away, or this statement or connection was the
+		// only one to suffer: a look tells.
+		if probeErr := in.probe(ctx); probeErr != nil {
+			return verdict{kind: away, err: errors.Join(err, probeErr)}
+		}
+		return verdict{kind: failed, err: err}
+	default:
+		return verdict{kind: failed, err: err}
+	}
+}
+
+// judgeClaim says what the failure of a claim means.
+func (in *Inbox) judgeClaim(ctx context.Context, err error) verdict {
+	if sqlState(err) == codeLockTimeout {
+		return verdict{kind: elsewhere, err: err}
+	}
+	return in.judgeOwn(ctx, err)
+}
+
+// judgeOwn says what the failure of a statement of the engine means: the
+// database cannot do its part, which is an outage, unless the message itself
+// is what it refuses.
+func (in *Inbox) judgeOwn(ctx context.Context, err error) verdict {
+	switch {
+	case ctx.Err() != nil:
+		return verdict{kind: stopped, err: context.Cause(ctx)}
+	case isCollision(err):
+		return verdict{kind: rerun, err: err}
+	case isRefusedContent(err):
+		return verdict{kind: permanent, err: err}
+	default:
+		return verdict{kind: away, err: err}
+	}
+}
+
+// judgeCommit says what an error of COMMIT means. Without the server's answer
+// the commit is in doubt: the message runs again, its claim waits for the
+// transaction in doubt, and then knows. A SELECT that finds nothing would
+// prove nothing.
+func (in *Inbox) judgeCommit(t *task, err error) verdict {
+	switch {
+	case errors.Is(err, pgx.ErrTxCommitRollback):
+		return verdict{kind: failed, err: err}
+	case isCollision(err):
+		return verdict{kind: rerun, err: err}
+	}
+	if code := sqlState(err); code != "" && !isOutage(err) {
+		return verdict{kind: failed, err: err} // a deferred constraint, for one
+	}
+	t.inDoubt = true
+	return verdict{kind: away, err: err}
+}
+
+// isCollision reports a serialization failure or a deadlock: nothing was wrong
+// with the message, it met another one.
+func isCollision(err error) bool {
+	code := sqlState(err)
+	return code == codeSerialization || code == codeDeadlock
+}
+
+// isOutage reports an error that can mean that the database is away.
+func isOutage(err error) bool {
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return true
+	}
+	switch code := sqlState(err); code {
+	case "", codeConfigLimit: // 53400 is a limit that somebody set
+		return false
+	case codeAdminShutdown, codeCrashShutdown, codeCannotConnect, codeReadOnly:
+		return true
+	default:
+		switch code[:lengthOfClassPrefix] {
+		case classConnection, classResources, classSystem:
+			return true
+		}
+		return false
+	}
+}
+
+// isRefusedContent reports that the database refuses a value as such: a data
+// exception, or a limit of the program.
+func isRefusedContent(err error) bool {
+	code := sqlState(err)
+	return code != "" && (code[:lengthOfClassPrefix] == classData || code[:lengthOfClassPrefix] == classProgramLimits)
+}
+
+// sqlState is the five-character code of the server's error, or empty.
+func sqlState(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && len(pg.Code) == 5 {
+		return pg.Code
+	}
+	return ""
+}
+
+// reasonOf is under which reason a message goes to the dead letters.
+func reasonOf(err error) dlq.Reason {
+	switch {
+	case errors.Is(err, errUnusableID):
+		return dlq.BadID
+	case errors.Is(err, handler.ErrUndecodable):
+		return dlq.Undecodable
+	case errors.Is(err, handler.ErrUnknownType):
+		return dlq.UnknownType
+	case errors.Is(err, handler.ErrPayloadTooLarge):
+		return dlq.TooLarge
+	default:
+		return dlq.Permanent
+	}
+}

@@ -1,0 +1,215 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/schema"
+)
+
+// Config is everything about a consumer that has a default. The zero value is
+// ready to use. It is copied by [New] and never written to.
+type Config struct {
+	// Schema is the schema that holds Semel's tables. Defaults to
+	// [schema.Default], "semel".
+	Schema string
+
+	// Workers is how many handlers run at once. Defaults to the pool's size
+	// minus 2, at least 1, so that handlers can never starve the engine's own
+	// writes; a higher value is an error.
+	Workers int
+
+	// HandlerTimeout is how long one attempt may take, Prepare and handler
+	// each. Its end cancels the context and fails the attempt. Defaults to 30 s.
+	HandlerTimeout time.Duration
+
+	// WatchdogGrace is how long after its context ended a handler may still
+	// take to return. Then its connection is closed, the attempt has failed,
+	// and its goroutine is counted as stuck. Defaults to 5 s.
+	WatchdogGrace time.Duration
+
+	// DrainTimeout is how long running handlers may finish after Run's context
+	// ended, before they are cancelled. Defaults to 30 s.
+	DrainTimeout time.Duration
+
+	// LockTimeout bounds the wait of a claim for a copy that another process
+	// is handling; the message then waits without a worker and tries again.
+	// Defaults to 2 s.
+	LockTimeout time.Duration
+
+	// QuickAttempts is how many attempts a message gets in place before it
+	// goes to the dead letters. Defaults to 3.
+	QuickAttempts int
+
+	// QuickDelay and QuickMaxDelay shape the pause between quick attempts: the
+	// n-th is drawn evenly from 0 to min(QuickMaxDelay, QuickDelay·2ⁿ).
+	// Default to 50 ms and 1 s.
+	QuickDelay    time.Duration
+	QuickMaxDelay time.Duration
+
+	// OutageMaxDelay is the longest pause between two looks at a database that
+	// is away. Defaults to 5 s.
+	OutageMaxDelay time.Duration
+
+	// MaxPayload is the largest payload, in bytes, that is handled; a larger
+	// one goes to the dead letters. Defaults to 16 MB.
+	MaxPayload int
+
+	// MaxInFlight bounds the messages, and MaxInFlightBytes their payloads,
+	// that one Run holds at a time. Default to 10,000 and 64 MB.
+	MaxInFlight      int
+	MaxInFlightBytes int
+
+	// TxOptions begin the handler's transaction. Defaults to the database's
+	// own. Read-only is an error: the claim is a write.
+	TxOptions pgx.TxOptions
+
+	// Prepare, if set, runs before the transaction begins and on no
+	// connection, for calls to the outside. Its error means what a handler's
+	// does. It runs again with each attempt.
+	Prepare func(ctx context.Context, msg *handler.Message) error
+
+	// ID, if set, says under which id a message is claimed: a natural key of
+	// the payload, for producers without usable ids. An error is a bad id.
+	ID func(msg *handler.Message) (string, error)
+
+	// BadID is what happens to a message without a usable id. Defaults to
+	// [BadIDDeadLetter].
+	BadID BadIDPolicy
+
+	// Fingerprint, if set, returns the part of a message that is the same in
+	// every copy of it (a resend may carry a new delivery time). Returning nil
+	// compares nothing. Defaults to type and payload.
+	Fingerprint func(msg *handler.Message) []byte
+
+	// Mismatch is what happens to a message whose id was seen with another
+	// fingerprint. Defaults to [MismatchDeadLetter].
+	Mismatch MismatchPolicy
+
+	// Observer, if set, is told what the engine does.
+	Observer Observer
+
+	// Logger defaults to [slog.Default].
+	Logger *slog.Logger
+}
+
+// BadIDPolicy says what happens to a message without a usable id.
+type BadIDPolicy int
+
+const (
+	// BadIDDeadLetter sends it to the dead letters, reason bad_id.
+	BadIDDeadLetter BadIDPolicy = iota
+
+	// BadIDPosition handles it under its position in the source (Kafka: topic
+	// id, partition, offset). This guards against redelivery only: a copy that
+	// the producer sent again is handled again. Without a position the message
+	// goes to the dead letters.
+	BadIDPosition
+)
+
+// MismatchPolicy says what happens to a message whose id was seen with another
+// payload.
+type MismatchPolicy int
+
+const (
+	// MismatchDeadLetter writes one dead letter for each differing payload.
+	MismatchDeadLetter MismatchPolicy = iota
+
+	// MismatchSkip counts it and acknowledges it.
+	MismatchSkip
+)
+
+func (c Config) withDefaults(maxConns int32) Config {
+	setDefault(&c.Schema, schema.Default)
+	setDefault(&c.Workers, maxWorkers(maxConns))
+	setDefault(&c.HandlerTimeout, 30*time.Second)
+	setDefault(&c.WatchdogGrace, 5*time.Second)
+	setDefault(&c.DrainTimeout, 30*time.Second)
+	setDefault(&c.LockTimeout, 2*time.Second)
+	setDefault(&c.QuickAttempts, 3)
+	setDefault(&c.QuickDelay, 50*time.Millisecond)
+	setDefault(&c.QuickMaxDelay, time.Second)
+	setDefault(&c.OutageMaxDelay, 5*time.Second)
+	setDefault(&c.MaxPayload, 16<<20)
+	setDefault(&c.MaxInFlight, 10_000)
+	setDefault(&c.MaxInFlightBytes, 64<<20)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// validate names every impossible value: the field, its bound, the value.
+func (c Config) validate(maxConns int32) error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"Workers", int64(c.Workers)},
+		{"QuickAttempts", int64(c.QuickAttempts)},
+		{"MaxPayload", int64(c.MaxPayload)},
+		{"MaxInFlight", int64(c.MaxInFlight)},
+		{"MaxInFlightBytes", int64(c.MaxInFlightBytes)},
+	} {
+		if f.value < 1 {
+			refuse("%s is %d; it must be at least 1", f.name, f.value)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"HandlerTimeout", c.HandlerTimeout},
+		{"WatchdogGrace", c.WatchdogGrace},
+		{"DrainTimeout", c.DrainTimeout},
+		{"LockTimeout", c.LockTimeout},
+		{"QuickDelay", c.QuickDelay},
+		{"QuickMaxDelay", c.QuickMaxDelay},
+		{"OutageMaxDelay", c.OutageMaxDelay},
+	} {
+		if f.value < time.Millisecond || f.value > 24*time.Hour {
+			refuse("%s is %s; it must be between 1ms and 24h", f.name, f.value)
+		}
+	}
+	if limit := maxWorkers(maxConns); c.Workers > limit {
+		refuse("Workers is %d; the pool has %d connections, and 2 must stay free for the engine's own writes: at most %d (raise pool_max_conns)", c.Workers, maxConns, limit)
+	}
+	if c.QuickMaxDelay < c.QuickDelay {
+		refuse("QuickMaxDelay is %s; it must not be below QuickDelay, which is %s", c.QuickMaxDelay, c.QuickDelay)
+	}
+	if c.TxOptions.AccessMode == pgx.ReadOnly || strings.Contains(strings.ToLower(c.TxOptions.BeginQuery), "read only") {
+		refuse("TxOptions ask for a read-only transaction; the claim is a write")
+	}
+	if c.TxOptions.CommitQuery != "" {
+		refuse("TxOptions.CommitQuery is set; the engine ends the transaction itself")
+	}
+	if c.BadID < BadIDDeadLetter || c.BadID > BadIDPosition {
+		refuse("BadID is %d; it must be BadIDDeadLetter or BadIDPosition", c.BadID)
+	}
+	if c.Mismatch < MismatchDeadLetter || c.Mismatch > MismatchSkip {
+		refuse("Mismatch is %d; it must be MismatchDeadLetter or MismatchSkip", c.Mismatch)
+	}
+	return errors.Join(errs...)
+}
+
+// maxWorkers leaves two connections for dead letters, probes and checks.
+func maxWorkers(maxConns int32) int {
+	return max(int(maxConns)-2, 1)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

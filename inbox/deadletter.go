@@ -1,0 +1,179 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
+)
+
+// reducedPayload is how much of a payload is kept that the database refuses.
+const reducedPayload = 1 << 20
+
+// burial is the decision that a message goes to the dead letters. It stands
+// until it is written.
+type burial struct {
+	reason  dlq.Reason
+	err     error
+	refused error // the database refused the dead letter as it was: store less
+}
+
+func (in *Inbox) bury(t *task, reason dlq.Reason, cause error) {
+	if t.buried != nil { // the dead letter itself was refused
+		t.buried.refused = cause
+		return
+	}
+	t.buried = &burial{reason: reason, err: cause}
+}
+
+// writeDeadLetter claims the message as dead and writes its dead letter, in
+// one transaction. It outlives the context of the handler that failed.
+func (in *Inbox) writeDeadLetter(ctx context.Context, t *task) verdict {
+	ctx = context.WithoutCancel(ctx)
+	if t.replay != nil {
+		return in.failReplay(ctx, t)
+	}
+	tx, v := in.claim(ctx, t, handler.Dead)
+	if tx == nil {
+		return v
+	}
+	defer tx.release()
+	if err := in.add(ctx, tx, in.letter(t)); err != nil {
+		tx.rollback(ctx)
+		return in.judgeOwn(ctx, err)
+	}
+	v = in.commit(ctx, tx, t, handler.Dead)
+	if v.kind == settled {
+		in.announce(ctx, t, t.buried.reason, t.buried.err)
+	}
+	return v
+}
+
+// mismatch settles a message whose id was seen with another payload. Its dead
+// letter has a unique key of its own and leaves the first one's row alone.
+func (in *Inbox) mismatch(ctx context.Context, t *task) verdict {
+	if in.cfg.Mismatch == MismatchSkip {
+		return verdict{kind: settled, outcome: handler.Mismatch}
+	}
+	cause := fmt.Errorf("message id was seen before with another payload (fingerprint %d)", t.identity.fingerprint.Int64)
+	letter := in.letter(t)
+	letter.Reason, letter.Errors = dlq.Mismatch, []string{cause.Error()}
+	v := in.inTx(context.WithoutCancel(ctx), func(ctx context.Context, tx pgx.Tx) (handler.Outcome, error) {
+		return handler.Mismatch, in.add(ctx, tx, letter)
+	})
+	if v.kind == settled {
+		in.announce(ctx, t, dlq.Mismatch, cause)
+	}
+	return v
+}
+
+// countAgain notes a further copy of a message without a usable id.
+func (in *Inbox) countAgain(ctx context.Context, t *task) verdict {
+	return in.inTx(context.WithoutCancel(ctx), func(ctx context.Context, tx pgx.Tx) (handler.Outcome, error) {
+		_, err := in.letters.Again(ctx, tx, in.consumerID, t.identity.id)
+		return handler.Duplicate, err
+	})
+}
+
+func (in *Inbox) add(ctx context.Context, tx pgx.Tx, letter *dlq.Letter) error {
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	_, err := in.letters.Add(ctx, tx, letter)
+	return err
+}
+
+// inTx runs statements of the engine in a transaction of their own.
+func (in *Inbox) inTx(ctx context.Context, f func(context.Context, pgx.Tx) (handler.Outcome, error)) verdict {
+	ctx, cancel := context.WithTimeout(ctx, 3*engineTimeout)
+	defer cancel()
+	var outcome handler.Outcome
+	err := pgx.BeginFunc(ctx, in.pool, func(tx pgx.Tx) (err error) {
+		outcome, err = f(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return in.judgeOwn(context.WithoutCancel(ctx), err)
+	}
+	return verdict{kind: settled, outcome: outcome}
+}
+
+// letter is the dead letter of a task as it stands.
+func (in *Inbox) letter(t *task) *dlq.Letter {
+	now := time.Now()
+	letter := &dlq.Letter{
+		ConsumerID:    in.consumerID,
+		MessageID:     t.identity.id,
+		Attempts:      t.attempts,
+		FirstFailedAt: t.failures.first,
+		LastFailedAt:  t.failures.last,
+		Message:       t.msg,
+	}
+	if t.attempts == 0 {
+		letter.FirstFailedAt, letter.LastFailedAt = now, now
+	}
+	if t.identity.fingerprint.Valid {
+		letter.Fingerprint = &t.identity.fingerprint.Int64
+	}
+	if b := t.buried; b != nil {
+		letter.Reason, letter.Errors = b.reason, errorChain(b.err)
+		if b.refused != nil {
+			reduce(letter, b.refused)
+		}
+	}
+	return letter
+}
+
+// reduce cuts what a database may refuse, and says so.
+func reduce(letter *dlq.Letter, refused error) {
+	msg := *letter.Message
+	note := fmt.Sprintf("stored without its %d headers and with %d of %d payload bytes, because the database refused it whole: %s",
+		len(msg.Headers), min(len(msg.Payload), reducedPayload), len(msg.Payload), refused)
+	msg.Headers = nil
+	if len(msg.Payload) > reducedPayload {
+		msg.Payload = msg.Payload[:reducedPayload]
+	}
+	letter.Message = &msg
+	letter.Errors = append([]string{note}, letter.Errors...)
+}
+
+// errorChain is what a person reads of an error: each error of the chain, and
+// the stack of one that came from a panic.
+func errorChain(err error) []string {
+	chain := dlq.Chain(err)
+	var panicked *PanicError
+	var exited *goexitError
+	switch {
+	case errors.As(err, &panicked):
+		chain = append(chain, string(panicked.Stack))
+	case errors.As(err, &exited):
+		chain = append(chain, string(exited.stack))
+	}
+	return chain
+}
+
+// announce tells a person that there is something to look at.
+func (in *Inbox) announce(ctx context.Context, t *task, reason dlq.Reason, cause error) {
+	in.cfg.Logger.ErrorContext(ctx, "message is dead: a person must decide", in.attrs(t,
+		slog.String("reason", string(reason)), slog.Int("attempts", t.attempts), slog.Any("error", cause))...)
+	in.observe(ctx, Event{Kind: DeadLettered, Message: t.msg, Attempt: t.attempts, Reason: string(reason), Err: cause})
+}
+
+// look reads the message's row outside of any transaction.
+func (in *Inbox) look(ctx context.Context, t *task) (dedup.Seen, error) {
+	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	defer cancel()
+	var seen dedup.Seen
+	b := &pgx.Batch{}
+	in.store.QueueSeen(b, in.consumerID, t.identity.id, &seen)
+	if err := in.pool.SendBatch(ctx, b).Close(); err != nil {
+		return seen, fmt.Errorf("look at the message's row: %w", err)
+	}
+	return seen, nil
+}

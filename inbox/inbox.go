@@ -1,0 +1,182 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/schema"
+)
+
+// Inbox handles the messages of one consumer. It is safe for concurrent use.
+type Inbox struct {
+	pool       *pgxpool.Pool
+	consumer   string
+	consumerID int32
+	handle     handler.Func
+	cfg        Config
+
+	store   dedup.Store
+	letters dlq.Store
+	limits  dedup.Limits
+
+	lanes    *lanes
+	flights  flights
+	counters counters
+
+	started  atomic.Bool   // the start checks passed
+	starting chan struct{} // one place: held while they run
+}
+
+// New returns the inbox of a consumer: the stable name of one logical
+// subscriber, part of the identity of every message it handled. Renaming a
+// consumer makes it handle everything again. h is called for each message.
+//
+// New validates and does no I/O; bad values are reported all at once. The pool
+// stays the caller's.
+func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbox, error) {
+	var errs []error
+	if pool == nil {
+		return nil, fmt.Errorf("make inbox of consumer %.64q: pool is nil", consumer)
+	}
+	if h == nil {
+		errs = append(errs, errors.New("handler is nil"))
+	}
+	maxConns := pool.Config().MaxConns
+	cfg = cfg.withDefaults(maxConns)
+	errs = append(errs, dedup.CheckConsumer(consumer), schema.CheckName(cfg.Schema), cfg.validate(maxConns))
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("make inbox of consumer %.64q: %w", consumer, err)
+	}
+
+	in := &Inbox{
+		pool:       pool,
+		consumer:   consumer,
+		consumerID: dedup.ConsumerID(consumer),
+		handle:     h,
+		cfg:        cfg,
+		store:      dedup.NewStore(cfg.Schema),
+		letters:    dlq.NewStore(cfg.Schema),
+		limits: dedup.Limits{
+			LockTimeout: cfg.LockTimeout,
+			IdleTimeout: cfg.HandlerTimeout + cfg.WatchdogGrace,
+		},
+		flights:  flights{byID: make(map[dedup.ID]*task)},
+		starting: make(chan struct{}, 1),
+	}
+	in.lanes = newLanes(cfg.Workers, func(t *task) { go t.run.work(t) })
+	return in, nil
+}
+
+// Process handles one message and returns when that is done. It blocks through
+// the message's lane, a worker slot and its quick attempts.
+//
+// A nil error means that the message is settled and may be acknowledged; the
+// outcome says how: Processed, Duplicate, Mismatch or Dead. An error means
+// that it is not settled and must come again: ctx ended, or the database is
+// away ([ErrOutage]), or a start check failed.
+func (in *Inbox) Process(ctx context.Context, msg *handler.Message) (handler.Outcome, error) {
+	if msg == nil {
+		return 0, fmt.Errorf("handle message for consumer %q: %w", in.consumer, errBadMessage)
+	}
+	return in.direct(ctx, &task{msg: msg})
+}
+
+// direct takes a task that is no delivery through the engine on the caller's
+// goroutine.
+func (in *Inbox) direct(ctx context.Context, t *task) (handler.Outcome, error) {
+	if err := in.start(ctx); err != nil {
+		return 0, err
+	}
+	t.key, t.granted = string(t.msg.Key), make(chan struct{}, 1)
+	in.lanes.enter(t)
+	defer in.lanes.leave(t)
+
+	err := in.await(ctx, t)
+	var outcome handler.Outcome
+	if err == nil {
+		outcome, err = in.settle(ctx, t)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("handle message %.255q for consumer %q: %w", t.msg.ID, in.consumer, err)
+	}
+	return outcome, nil
+}
+
+// await waits until the task has a slot.
+func (in *Inbox) await(ctx context.Context, t *task) error {
+	select {
+	case <-t.granted:
+		return nil
+	case <-ctx.Done():
+	case <-t.stopping():
+	case <-t.revoked():
+	}
+	if !in.lanes.withdraw(t) {
+		<-t.granted // it came at the same moment: take it, leave gives it back
+	}
+	return t.stopCause(ctx)
+}
+
+// pause gives the task's slot back until d has passed and wake (nil: none) is
+// closed, then waits for a slot again. The lane stays the task's.
+func (in *Inbox) pause(ctx context.Context, t *task, d time.Duration, wake <-chan struct{}) error {
+	if t.granted == nil {
+		t.granted = make(chan struct{}, 1)
+	}
+	in.lanes.rest(t)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for passed := timer.C; passed != nil || wake != nil; {
+		select {
+		case <-passed:
+			passed = nil
+		case <-wake:
+			wake = nil
+		case <-ctx.Done():
+			return t.stopCause(ctx)
+		case <-t.stopping():
+			return t.stopCause(ctx)
+		case <-t.revoked():
+			return t.stopCause(ctx)
+		}
+	}
+	in.lanes.rejoin(t)
+	return in.await(ctx, t)
+}
+
+// stopping is closed when nothing new may be started. Nil for Process.
+func (t *task) stopping() <-chan struct{} {
+	if t.run == nil {
+		return nil
+	}
+	return t.run.stopping
+}
+
+// revoked is closed when the source took the delivery back. Nil: never.
+func (t *task) revoked() <-chan struct{} {
+	if t.delivery == nil {
+		return nil
+	}
+	return t.delivery.Revoked
+}
+
+// stopCause says why a task goes no further.
+func (t *task) stopCause(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-t.revoked():
+		return ErrRevoked
+	default:
+		return ErrDraining
+	}
+}

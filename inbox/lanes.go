@@ -1,0 +1,212 @@
+package inbox
+
+import "sync"
+
+// lanes decides which task runs next. A lane is one key's queue, alive while
+// it has tasks: its head may run, the others wait behind it. A task without a
+// key is in no lane. Tasks that may run get one of a fixed number of slots,
+// the oldest first.
+//
+// A task moves: behind (its key is busy) → ready (waits for a slot) → running
+// (has one) → gone; or running → resting (keeps its lane, holds no slot: the
+// pause before the next attempt) → ready. A ready task of a run that is held
+// is set aside until the run is released.
+type lanes struct {
+	start func(*task) // runs a task that got its slot and has no goroutine yet; must not block
+
+	mu    sync.Mutex // guards all below, and state and aside of tasks and runs
+	slots int
+	free  int
+	total int // tasks not gone
+	byKey map[string][]*task
+	ready []*task
+}
+
+type taskState int8
+
+const (
+	stateBehind taskState = iota
+	stateReady
+	stateAside
+	stateRunning
+	stateResting
+	stateGone
+)
+
+func newLanes(slots int, start func(*task)) *lanes {
+	return &lanes{start: start, slots: slots, free: slots, byKey: make(map[string][]*task)}
+}
+
+// enter puts a new task at the end of its lane.
+func (l *lanes) enter(t *task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total++
+	if t.run != nil {
+		t.run.queued[t] = struct{}{}
+	}
+	if t.key != "" {
+		lane := l.byKey[t.key]
+		l.byKey[t.key] = append(lane, t)
+		if len(lane) > 0 {
+			t.state = stateBehind
+			return
+		}
+	}
+	l.makeReady(t)
+	l.dispatch()
+}
+
+// rest gives the task's slot back; it keeps its place at the head of its lane.
+func (l *lanes) rest(t *task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.state = stateResting
+	l.free++
+	l.dispatch()
+}
+
+// rejoin lets a resting task wait for a slot again.
+func (l *lanes) rejoin(t *task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.makeReady(t)
+	l.dispatch()
+}
+
+// leave ends a task; the next of its key may run. A task that is gone already
+// is left alone.
+func (l *lanes) leave(t *task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch t.state {
+	case stateGone:
+		return
+	case stateRunning:
+		l.free++
+	}
+	l.drop(t)
+	l.dispatch()
+}
+
+// withdraw takes a task out that has no slot. False: it has got one, or is gone.
+func (l *lanes) withdraw(t *task) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.state == stateRunning || t.state == stateGone {
+		return false
+	}
+	l.drop(t)
+	l.dispatch()
+	return true
+}
+
+// sweep takes out the tasks of r that were never started and for which match
+// is true, and returns them.
+func (l *lanes) sweep(r *run, match func(*task) bool) []*task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var swept []*task
+	for t := range r.queued {
+		if match(t) {
+			swept = append(swept, t)
+		}
+	}
+	for _, t := range swept {
+		l.drop(t)
+	}
+	l.dispatch()
+	return swept
+}
+
+// hold sets the ready tasks of r aside until release.
+func (l *lanes) hold(r *run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.held = true
+}
+
+// release lets the tasks of r run again.
+func (l *lanes) release(r *run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.held = false
+	for _, t := range r.aside {
+		if t.state == stateAside {
+			l.makeReady(t)
+		}
+	}
+	r.aside = nil
+	l.dispatch()
+}
+
+// counts returns how many tasks run and how many wait for whatever reason.
+func (l *lanes) counts() (running, waiting int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	running = l.slots - l.free
+	return running, l.total - running
+}
+
+func (l *lanes) makeReady(t *task) {
+	t.state = stateReady
+	l.ready = append(l.ready, t)
+}
+
+// drop ends t wherever it stands. Its entry in ready or aside, if it has one,
+// is passed over later.
+func (l *lanes) drop(t *task) {
+	t.state = stateGone
+	l.total--
+	if t.run != nil {
+		delete(t.run.queued, t)
+	}
+	if t.key == "" {
+		return
+	}
+	lane := l.byKey[t.key]
+	for i, other := range lane {
+		if other != t {
+			continue
+		}
+		copy(lane[i:], lane[i+1:])
+		lane[len(lane)-1] = nil
+		lane = lane[:len(lane)-1]
+		if len(lane) == 0 {
+			delete(l.byKey, t.key)
+			return
+		}
+		l.byKey[t.key] = lane
+		if i == 0 {
+			l.makeReady(lane[0])
+		}
+		return
+	}
+}
+
+// dispatch hands free slots to ready tasks.
+func (l *lanes) dispatch() {
+	for l.free > 0 && len(l.ready) > 0 {
+		t := l.ready[0]
+		l.ready[0] = nil
+		l.ready = l.ready[1:]
+		switch {
+		case t.state != stateReady: // dropped meanwhile
+			continue
+		case t.run != nil && t.run.held:
+			t.state = stateAside
+			t.run.aside = append(t.run.aside, t)
+			continue
+		}
+		l.free--
+		t.state = stateRunning
+		if t.run != nil {
+			delete(t.run.queued, t)
+		}
+		if t.granted != nil {
+			t.granted <- struct{}{} // never blocks: one place, taken once per grant
+		} else {
+			l.start(t)
+		}
+	}
+}

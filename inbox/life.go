@@ -1,0 +1,213 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/jitter"
+)
+
+// maxReruns is how often in a row a message is run again at no cost to its
+// attempts (serialization failures, deadlocks) before that is a failed attempt.
+const maxReruns = 20
+
+// verdict is what became of one step of a message's life.
+type verdict struct {
+	kind    verdictKind
+	outcome handler.Outcome // settled
+	err     error           // all others
+}
+
+type verdictKind int8
+
+const (
+	settled   verdictKind = iota + 1 // it has its outcome, committed
+	stopped                          // drain, revoke, or the caller left: not settled, no attempt spent
+	failed                           // the attempt failed
+	permanent                        // it can never succeed
+	rerun                            // nothing was wrong with it: run it again at once
+	elsewhere                        // a copy is in flight in another process
+	away                             // the database is away, or may be
+)
+
+// settle takes a task that has a slot from its first attempt to its outcome.
+// It may give the slot back and take another meanwhile.
+func (in *Inbox) settle(ctx context.Context, t *task) (handler.Outcome, error) {
+	began := time.Now()
+	outcome, err := in.live(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	in.counters.outcomes[outcome].Add(1)
+	in.observe(ctx, Event{Kind: Settled, Message: t.msg, Attempt: t.attempts, Outcome: outcome, Took: time.Since(began)})
+	return outcome, nil
+}
+
+func (in *Inbox) live(ctx context.Context, t *task) (outcome handler.Outcome, err error) {
+	switch v := in.identify(ctx, t); v.kind {
+	case stopped:
+		return 0, v.err
+	case permanent:
+		in.bury(t, reasonOf(v.err), v.err)
+	}
+	lead, duplicate, err := in.lead(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	if duplicate {
+		return handler.Duplicate, nil
+	}
+	if lead {
+		defer func() { in.flights.leave(t, outcome) }()
+	}
+
+	for {
+		v := in.step(ctx, t)
+		switch v.kind {
+		case settled:
+			return v.outcome, nil
+		case stopped:
+			return 0, v.err
+		default:
+			if err := in.next(ctx, t, v); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+// lead makes t the only one of its id in this process. Duplicate: another one
+// with the same content led before it and its effect is committed.
+func (in *Inbox) lead(ctx context.Context, t *task) (lead, duplicate bool, err error) {
+	for {
+		leader, done := in.flights.join(t)
+		if leader == nil {
+			return true, false, nil
+		}
+		if err := in.pause(ctx, t, 0, done); err != nil {
+			return false, false, err
+		}
+		committed := leader.outcome == handler.Processed || leader.outcome == handler.Duplicate
+		if committed && !t.identity.surrogate && leader.identity.fingerprint == t.identity.fingerprint {
+			return false, true, nil
+		}
+	}
+}
+
+// step does the one thing that the message needs next.
+func (in *Inbox) step(ctx context.Context, t *task) verdict {
+	if t.buried != nil {
+		return in.writeDeadLetter(ctx, t)
+	}
+	return in.attempt(ctx, t)
+}
+
+// next decides what follows a step that did not settle the message, and waits
+// as long as that takes. An error means that the task goes no further.
+func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
+	if v.kind != rerun {
+		t.reruns, t.collided = 0, nil
+	}
+	switch v.kind {
+	case rerun:
+		in.counters.reruns.Add(1)
+		if t.reruns++; t.reruns > maxReruns {
+			t.reruns, t.collided = 0, nil
+			return in.fail(ctx, t, fmt.Errorf("after %d reruns: %w", maxReruns, v.err))
+		}
+		if t.collided == nil { // the pause grows, so that many that collide on one row drift apart
+			t.collided = jitter.New(time.Millisecond, 500*time.Millisecond)
+		}
+		return in.pause(ctx, t, t.collided.NextBackOff(), nil)
+
+	case elsewhere:
+		return in.pause(ctx, t, t.quickDelay(in.cfg), nil)
+
+	case away:
+		return in.outage(ctx, t, v.err)
+
+	case permanent:
+		in.failed(t, v.err)
+		in.bury(t, reasonOf(v.err), v.err)
+		return nil
+
+	default: // failed
+		return in.fail(ctx, t, v.err)
+	}
+}
+
+// fail counts a failed attempt. Another one follows after a pause, or the
+// dead letters.
+func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
+	in.failed(t, cause)
+	if t.buried != nil { // a dead letter that cannot be written is retried for ever
+		return in.outage(ctx, t, cause)
+	}
+	if t.attempts >= in.cfg.QuickAttempts {
+		in.bury(t, dlq.Exhausted, cause)
+		return nil
+	}
+	delay := t.quickDelay(in.cfg)
+	if asked, ok := handler.RetryDelay(cause); ok {
+		delay = min(asked, in.cfg.QuickMaxDelay)
+	}
+	in.cfg.Logger.WarnContext(ctx, "attempt failed", in.attrs(t,
+		slog.Int("attempt", t.attempts), slog.Duration("retry_in", delay), slog.Any("error", cause))...)
+	in.observe(ctx, Event{Kind: AttemptFailed, Message: t.msg, Attempt: t.attempts, Err: cause, Delay: delay})
+	return in.pause(ctx, t, delay, nil)
+}
+
+func (in *Inbox) failed(t *task, cause error) {
+	now := time.Now()
+	if t.attempts++; t.attempts == 1 {
+		t.failures.first = now
+	}
+	t.failures.last, t.failures.err = now, cause
+	in.counters.failedAttempts.Add(1)
+}
+
+// failures is what the dead letter will tell.
+type failures struct {
+	first, last time.Time
+	err         error
+}
+
+func (t *task) quickDelay(cfg Config) time.Duration {
+	if t.quick == nil {
+		t.quick = jitter.New(cfg.QuickDelay, cfg.QuickMaxDelay)
+	}
+	return t.quick.NextBackOff()
+}
+
+// outage waits until the database answers again. A caller of Process is told
+// instead: only it knows what its source should do meanwhile. One lost
+// connection is no outage: if a look at the database succeeds, the message
+// runs again.
+func (in *Inbox) outage(ctx context.Context, t *task, cause error) error {
+	if t.outage == nil {
+		t.outage = jitter.New(in.cfg.QuickDelay, in.cfg.OutageMaxDelay)
+	}
+	t.outages++
+	delay := t.outage.NextBackOff()
+	if t.run != nil {
+		return in.pause(ctx, t, delay, t.run.gate.trip(cause))
+	}
+	if err := in.probe(ctx); err != nil || t.outages > in.cfg.QuickAttempts {
+		return fmt.Errorf("%w: %w", ErrOutage, errors.Join(cause, err))
+	}
+	return in.pause(ctx, t, delay, nil)
+}
+
+// attrs are the attributes of every log line about a message.
+func (in *Inbox) attrs(t *task, more ...any) []any {
+	return append([]any{
+		slog.String("consumer", in.consumer),
+		slog.String("message_id", printable(t.msg.ID)),
+		slog.String("message_type", printable(t.msg.Type)),
+	}, more...)
+}

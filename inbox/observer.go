@@ -1,0 +1,86 @@
+package inbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/semel-go/semel/handler"
+)
+
+// Observer is told what the engine does, as it does it. Logs, metrics and
+// traces are adapters of it. Observe is called on the path of the message: it
+// must return soon. It must be safe for concurrent use.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// ObserverFunc is a function that is an [Observer].
+type ObserverFunc func(ctx context.Context, e Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
+
+// Event is one thing that the engine did. Fields that do not belong to its
+// Kind are zero.
+type Event struct {
+	Kind     EventKind
+	Consumer string
+	Message  *handler.Message // read only, and only while Observe runs
+	Attempt  int              // from 1; 0 for events that belong to no attempt
+	Outcome  handler.Outcome  // Settled
+	Reason   string           // DeadLettered
+	Err      error            // AttemptFailed, DeadLettered, Paused, Stuck
+	Delay    time.Duration    // AttemptFailed: until the next attempt
+	Took     time.Duration    // Settled: since the engine took the message
+}
+
+// EventKind says what happened.
+type EventKind int
+
+// The events, in the order in which a message meets them.
+const (
+	// Claimed: the message's row is written, not committed.
+	Claimed EventKind = iota + 1
+	// Handled: the handler returned nil.
+	Handled
+	// Committing: COMMIT is about to be sent.
+	Committing
+	// Committed: the database has confirmed the commit.
+	Committed
+	// AttemptFailed: an attempt failed and another one will follow.
+	AttemptFailed
+	// DeadLettered: the message is in the dead letters, committed.
+	DeadLettered
+	// Settled: the message has its outcome; it is acknowledged next.
+	Settled
+	// Paused: the database is away, intake stopped.
+	Paused
+	// Resumed: the database is back.
+	Resumed
+	// Draining: Run's context ended, nothing new is started.
+	Draining
+	// Stuck: a handler ignored the end of its context; its goroutine is lost
+	// until it returns.
+	Stuck
+)
+
+var eventNames = [...]string{
+	Claimed: "claimed", Handled: "handled", Committing: "committing", Committed: "committed",
+	AttemptFailed: "attempt_failed", DeadLettered: "dead_lettered", Settled: "settled",
+	Paused: "paused", Resumed: "resumed", Draining: "draining", Stuck: "stuck",
+}
+
+// String returns the event's name as it stands in logs and metrics.
+func (k EventKind) String() string {
+	if k > 0 && int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return "unknown"
+}
+
+func (in *Inbox) observe(ctx context.Context, e Event) {
+	if in.cfg.Observer != nil {
+		e.Consumer = in.consumer
+		in.cfg.Observer.Observe(ctx, e)
+	}
+}

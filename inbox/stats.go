@@ -1,0 +1,53 @@
+package inbox
+
+import (
+	"sync/atomic"
+
+	"github.com/semel-go/semel/handler"
+)
+
+// Stats are counts since the inbox was made, and what it does right now.
+type Stats struct {
+	Processed  int64
+	Duplicates int64
+	Mismatches int64
+	Dead       int64
+
+	FailedAttempts int64 // attempts that failed, also those followed by a success
+	Reruns         int64 // runs repeated after a serialization failure, a deadlock or an unknown commit
+	Outages        int64 // times the intake was paused
+
+	Running int // handlers that run now
+	Waiting int // messages taken that wait for their key, a worker or their next attempt
+	Stuck   int // goroutines of handlers that ignored the end of their context
+	Paused  bool
+}
+
+// counters are the fields of Stats that only ever change by addition.
+type counters struct {
+	outcomes       [handler.Mismatch + 1]atomic.Int64
+	failedAttempts atomic.Int64
+	reruns         atomic.Int64
+	outages        atomic.Int64
+	stuck          atomic.Int64
+	paused         atomic.Int64 // runs that are paused
+}
+
+// Stats returns a snapshot. It is safe for concurrent use.
+func (in *Inbox) Stats() Stats {
+	c := &in.counters
+	running, waiting := in.lanes.counts()
+	return Stats{
+		Processed:      c.outcomes[handler.Processed].Load(),
+		Duplicates:     c.outcomes[handler.Duplicate].Load(),
+		Mismatches:     c.outcomes[handler.Mismatch].Load(),
+		Dead:           c.outcomes[handler.Dead].Load(),
+		FailedAttempts: c.failedAttempts.Load(),
+		Reruns:         c.reruns.Load(),
+		Outages:        c.outages.Load(),
+		Running:        running,
+		Waiting:        waiting,
+		Stuck:          int(c.stuck.Load()),
+		Paused:         c.paused.Load() > 0,
+	}
+}

@@ -1,0 +1,99 @@
+package inbox
+
+import (
+	"sync"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
+)
+
+// task is one message on its way through the engine. Except where noted, its
+// fields belong to the goroutine that holds it.
+type task struct {
+	msg    *handler.Message
+	key    string
+	replay *dlq.Letter // set: the message is a dead letter that is handled again
+
+	// A delivery of a run. Nil for Process and Replay.
+	run      *run
+	delivery *handler.Delivery
+
+	// granted receives once for every slot that lanes hand to the goroutine
+	// that holds the task. Nil while no goroutine does. Set before the task
+	// waits.
+	granted chan struct{}
+	state   taskState // guarded by lanes.mu
+
+	identity identity
+	buried   *burial // set: the message is to be dead-lettered, not handled
+	inDoubt  bool    // a COMMIT of it got no answer
+	attempts int     // that failed
+	reruns   int     // in a row, that cost no attempt
+	outages  int     // that it met
+	failures failures
+
+	quick    *backoff.ExponentialBackOff // between quick attempts
+	collided *backoff.ExponentialBackOff // between reruns
+	outage   *backoff.ExponentialBackOff // between looks at a statement of ours that fails
+
+	// followers waits for this task, the first of its id in the process. Both
+	// are guarded by flights.mu; outcome is written before followers is closed.
+	followers chan struct{}
+	outcome   handler.Outcome
+}
+
+// identity is under what a message is claimed.
+type identity struct {
+	id          dedup.ID
+	text        pgtype.Text
+	fingerprint pgtype.Int8
+	surrogate   bool // the message has no usable id: only its dead letter is claimed
+}
+
+func (t *task) entry(consumerID int32, outcome handler.Outcome) dedup.Entry {
+	return dedup.Entry{
+		ConsumerID:  consumerID,
+		MessageID:   t.identity.id,
+		Fingerprint: t.identity.fingerprint,
+		Text:        t.identity.text,
+		Outcome:     outcome,
+	}
+}
+
+// flights makes copies of one message in this process wait for the first
+// without holding a worker or a connection (single-flight).
+type flights struct {
+	mu   sync.Mutex
+	byID map[dedup.ID]*task
+}
+
+// join makes t the leader of its id, or returns the task that is, and a
+// channel that is closed when that one is done.
+func (f *flights) join(t *task) (leader *task, done <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	leader = f.byID[t.identity.id]
+	if leader == nil {
+		f.byID[t.identity.id] = t
+		return nil, nil
+	}
+	if leader.followers == nil {
+		leader.followers = make(chan struct{})
+	}
+	return leader, leader.followers
+}
+
+// leave ends the lead of t; outcome is 0 when it was not settled.
+func (f *flights) leave(t *task, outcome handler.Outcome) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.byID, t.identity.id)
+	t.outcome = outcome
+	if t.followers != nil {
+		close(t.followers)
+	}
+}
