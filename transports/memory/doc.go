@@ -7,9 +7,10 @@
 //
 // # Guarantees
 //
-// Several sources on one queue compete for its messages. A message leaves the
-// queue when it is settled. One that is returned, or that was out when its
-// source was aborted, goes back to its place in the queue and comes again.
+// Several sources on one queue compete for its messages; those that wait for
+// one take turns. A message leaves the queue when it is settled. One that is
+// returned, or that was out when its source was aborted, goes back to its place
+// in the queue and comes again.
 //
 // A queue is not durable: it ends with its process, and what was not settled is
 // lost with it. It has no limit either: a publisher that is faster than its

@@ -30,6 +30,7 @@ type Queue struct {
 
 	mu        sync.Mutex    // guards the fields below and those of every source's run
 	ready     []*entry      // waiting to be handed out, by offset
+	line      []*Source     // those that want a message, in turn
 	published int64         // messages published so far: the next offset
 	unsettled int           // published and not settled: waiting or handed out
 	changed   chan struct{} // closed at the next change; nil while nobody waits for one
@@ -101,6 +102,17 @@ func (q *Queue) Wait(ctx context.Context) error {
 			return fmt.Errorf("wait for queue %q: %d messages are not settled: %w", q.name, unsettled, context.Cause(ctx))
 		}
 	}
+}
+
+// next returns the source whose turn it is, nil if all are paused. Callers hold
+// q.mu.
+func (q *Queue) next() *Source {
+	for _, s := range q.line {
+		if !s.paused {
+			return s
+		}
+	}
+	return nil
 }
 
 // putBack returns an entry to its place among the waiting. Callers hold q.mu.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/semel-go/semel/handler"
@@ -84,6 +85,7 @@ func (s *Source) Pause() {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	s.paused = true
+	s.queue.notify() // it may be the turn of another
 }
 
 // Resume ends a [Source.Pause].
@@ -136,23 +138,24 @@ func (s *Source) stop() {
 	s.run = nil
 }
 
-// take waits for a message and counts it as handed out. It returns nil when
-// ctx ends.
+// take waits for its turn and for a message, and counts the message as handed
+// out. It returns nil when ctx ends. Without turns, one of several idle sources
+// would win nearly every message.
 func (s *Source) take(ctx context.Context, r *run) *handler.Delivery {
 	q := s.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.line = append(q.line, s)
+	defer s.leaveLine()
 	for {
-		q.mu.Lock()
 		if ctx.Err() != nil {
-			q.mu.Unlock()
 			return nil
 		}
-		if !s.paused && len(q.ready) > 0 {
+		if len(q.ready) > 0 && q.next() == s {
 			e := q.ready[0]
 			q.ready[0] = nil // or the array behind the slice keeps it alive
 			q.ready = q.ready[1:]
-			d := r.delivery(e)
-			q.mu.Unlock()
-			return d
+			return r.delivery(e)
 		}
 		changed := q.change()
 		q.mu.Unlock()
@@ -160,6 +163,16 @@ func (s *Source) take(ctx context.Context, r *run) *handler.Delivery {
 		case <-changed:
 		case <-ctx.Done():
 		}
+		q.mu.Lock()
+	}
+}
+
+// leaveLine lets the next one have its turn. Callers hold queue.mu.
+func (s *Source) leaveLine() {
+	q := s.queue
+	q.line = slices.DeleteFunc(q.line, func(other *Source) bool { return other == s })
+	if len(q.ready) > 0 {
+		q.notify()
 	}
 }
 

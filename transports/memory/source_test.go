@@ -1,0 +1,103 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/transports/memory"
+	"github.com/semel-go/semel/transports/transporttest"
+)
+
+func TestSource_RunsOnceAtATime(t *testing.T) {
+	t.Parallel()
+
+	queue := memory.NewQueue("payments")
+	queue.Publish(t.Context(), []*handler.Message{{ID: "evt_1"}})
+	source := memory.NewSource(queue)
+	sink := transporttest.NewSink(transporttest.SinkConfig{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- source.Run(ctx, sink) }()
+	d := sink.Next(t) // it runs
+
+	require.EqualError(t, source.Run(t.Context(), sink), `run a source of queue "payments": it runs already: make one source for each Run`)
+	cancel()
+	d.Settled()
+	require.NoError(t, <-done)
+	require.NoError(t, source.Run(ctx, sink), "it may run again")
+}
+
+func TestSource_AbortActsAsDeath(t *testing.T) {
+	t.Parallel()
+
+	queue := memory.NewQueue("payments")
+	queue.Publish(t.Context(), []*handler.Message{{ID: "evt_1"}, {ID: "evt_2"}})
+	source := memory.NewSource(queue)
+	source.Abort() // nothing runs: no effect
+	sink := transporttest.NewSink(transporttest.SinkConfig{})
+	done := make(chan error, 1)
+	go func() { done <- source.Run(t.Context(), sink) }()
+	d := sink.Next(t)
+	sink.Next(t)
+
+	source.Abort()
+	source.Abort()
+
+	require.ErrorIs(t, <-done, memory.ErrAborted)
+	<-d.Revoked
+	d.Settled() // too late: nobody hears it
+	again := settleAll(t, queue)
+	require.Len(t, again, 2)
+	require.True(t, again[0].Origin.Redelivered)
+}
+
+func TestSource_KeepsTheOrderOfWhatComesAgain(t *testing.T) {
+	t.Parallel()
+
+	queue := memory.NewQueue("payments")
+	queue.Publish(t.Context(), []*handler.Message{{ID: "evt_1"}, {ID: "evt_2"}, {ID: "evt_3"}})
+	sink := transporttest.NewSink(transporttest.SinkConfig{Limit: 2})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- memory.NewSource(queue).Run(ctx, sink) }()
+	first, second := sink.Next(t), sink.Next(t)
+	sink.AwaitBlocked(t) // with the third
+	cancel()
+	second.Returned(errors.New("the engine drains"))
+	first.Returned(errors.New("the engine drains"))
+	require.NoError(t, <-done)
+
+	var order []string
+	for _, msg := range settleAll(t, queue) {
+		order = append(order, msg.ID)
+	}
+
+	require.Equal(t, []string{"evt_1", "evt_2", "evt_3"}, order)
+}
+
+func TestSource_OffersARefusedMessageAgain(t *testing.T) {
+	t.Parallel()
+
+	queue := memory.NewQueue("payments")
+	queue.Publish(t.Context(), []*handler.Message{{ID: "evt_1"}})
+	ctx, cancel := context.WithCancel(t.Context())
+	refusals := 0
+
+	err := memory.NewSource(queue).Run(ctx, sinkFunc(func(_ context.Context, d *handler.Delivery) error {
+		if refusals < 3 {
+			refusals++
+			return transporttest.ErrRefused
+		}
+		require.False(t, d.Message.Origin.Redelivered, "it was never taken")
+		d.Settled()
+		cancel()
+		return nil
+	}))
+
+	require.NoError(t, err)
+	require.NoError(t, queue.Wait(t.Context()))
+}
