@@ -1,0 +1,58 @@
+// Package rabbitmq is a source and a publisher of messages for RabbitMQ
+// (AMQP 0.9.1).
+//
+// A broker connection is a thing that breaks: the broker restarts, a firewall
+// forgets, an operator deletes a queue. The client library ends a channel or a
+// connection for ever when that happens, so this package owns the connection
+// and makes a new one, with everything that belongs to it declared again.
+//
+//	src := rabbitmq.NewSource(rabbitmq.SourceConfig{
+//		URL:   os.Getenv("AMQP_URL"),
+//		Queue: "payments",
+//	})
+//	err := in.Run(ctx, src)
+//
+// # Guarantees
+//
+// A delivery is acknowledged after its outcome is committed, each one by its
+// own tag on the channel it came from; an unsettled neighbour is never
+// acknowledged with it. What was not acknowledged comes again: the broker
+// redelivers it when the channel or the connection ends.
+//
+// A publish succeeds when the broker confirmed it and did not return it.
+//
+// # What is not guaranteed
+//
+// Order between competing consumers of one queue, and after a redelivery.
+// Exactly one delivery: the engine recognises the copies by their id.
+// A quorum queue with a delivery limit (20 by default from RabbitMQ 4.0)
+// counts what is given back, before 4.3 also by a plain requeue, and drops the
+// message at the limit: give such a queue a dead letter exchange, or no limit.
+// The client library keeps headers in a map: of a name that a foreign client
+// put into one table twice, the last value remains.
+//
+// # What ends Run, and what is waited out
+//
+// Until a source has consumed for the first time, an answer of the broker that
+// says no to its configuration ends Run: credentials, virtual host or
+// permission refused (403, 530), queue or exchange missing (404), declared
+// differently (406), not possible at all (503, 540). The broker drops the
+// socket of a wrong password without a word, so that one is believed when it
+// happens twice in a row. After the source has consumed once, and for
+// everything else (no route to the host, a timeout, a broker that shuts down,
+// an exclusive consumer that is already there), it waits, with backoff and
+// jitter, as long as its context lives, says so in the log and in
+// [Source.Stats], and goes on when the broker lets it.
+//
+// # Concurrency
+//
+// All exported methods are safe for concurrent use. A source and a publisher
+// have a connection each, never a shared one: a broker that is short of memory
+// blocks connections that publish, and acknowledgements must still pass.
+//
+// # Shutdown
+//
+// When its context ends, a source cancels its consumer, gives back what it has
+// not handed out, waits for the rest, closes channel and connection so that
+// every acknowledgement has arrived, and returns nil.
+package rabbitmq
