@@ -73,8 +73,9 @@ func checkPauseAtAnyTime(t *testing.T, b *bundle) {
 	idle := &member{Member: b.NewMember(t)}
 	p := pauser(t, idle)
 	p.Resume()
-	p.Pause()
-	p.Pause()
+	for range 3 {
+		p.Pause()
+	}
 	p.Resume()
 	m := b.run(t, idle.Member, SinkConfig{Settle: true})
 	toggled := make(chan struct{})

@@ -59,9 +59,9 @@ func settleRules() []rule {
 }
 
 func checkOrderWithinKey(t *testing.T, b *bundle) {
-	const keys, each = 5, 20
-	for i := range keys * each {
-		b.publish(t, &handler.Message{ID: fmt.Sprintf("evt_%d", i), Key: fmt.Appendf(nil, "key_%d", i%keys), Version: int64(i + 1)})
+	const keys, each = 5, 21
+	for i := range keys * each { // three of one key, then three of the next
+		b.publish(t, &handler.Message{ID: fmt.Sprintf("evt_%d", i), Key: fmt.Appendf(nil, "key_%d", i/3%keys), Version: int64(i + 1)})
 	}
 	m := b.join(t, SinkConfig{})
 
