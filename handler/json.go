@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -16,7 +17,8 @@ var ErrUndecodable = errors.New("payload cannot be decoded")
 
 // JSON returns a handler that decodes the payload into a new T before h sees
 // it. A payload that does not decode fails with [ErrUndecodable]; the error
-// names the place and never shows the payload.
+// names the place and never shows the payload. As always in encoding/json,
+// unknown fields are ignored and the payload null is the zero T.
 //
 // It panics if h is nil.
 func JSON[T any](h func(ctx context.Context, tx pgx.Tx, value T, msg *Message) error) Func {
@@ -26,7 +28,7 @@ func JSON[T any](h func(ctx context.Context, tx pgx.Tx, value T, msg *Message) e
 	return func(ctx context.Context, tx pgx.Tx, msg *Message) error {
 		var value T
 		if err := json.Unmarshal(msg.Payload, &value); err != nil {
-			return Permanent(fmt.Errorf("decode %d bytes of JSON into %T: %w: %s", len(msg.Payload), value, ErrUndecodable, whereJSONFails(err)))
+			return Permanent(fmt.Errorf("decode %d bytes of JSON into %s: %w: %s", len(msg.Payload), reflect.TypeFor[T](), ErrUndecodable, whereJSONFails(err)))
 		}
 		return h(ctx, tx, value, msg)
 	}

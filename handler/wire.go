@@ -69,8 +69,8 @@ func (m *Message) ReadHeaders() {
 }
 
 // WriteHeaders returns the headers a publisher sends for m: m's own, with
-// those that carry its fields put in or replaced, so that no name that Semel
-// owns stands there twice.
+// those that carry its fields put in or replaced, so that a field that is set
+// stands there once.
 func (m *Message) WriteHeaders() Headers {
 	fields := [...]struct{ name, value string }{
 		{HeaderID, m.ID},
@@ -152,8 +152,9 @@ func versionText(v int64) string {
 }
 
 func timeText(t time.Time) string {
-	if t.IsZero() {
+	t = t.UTC()
+	if t.IsZero() || t.Year() < 0 || t.Year() > 9999 { // RFC 3339 has no other years
 		return ""
 	}
-	return t.UTC().Format(time.RFC3339Nano)
+	return t.Format(time.RFC3339Nano)
 }

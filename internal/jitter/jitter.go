@@ -17,7 +17,7 @@ import (
 // half the ceiling and a factor of 1 give exactly [0, ceiling].
 func New(base, ceiling time.Duration) *backoff.ExponentialBackOff {
 	b := &backoff.ExponentialBackOff{
-		InitialInterval:     base / 2,
+		InitialInterval:     min(base, ceiling) / 2,
 		RandomizationFactor: 1,
 		Multiplier:          2,
 		MaxInterval:         ceiling / 2,
