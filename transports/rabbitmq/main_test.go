@@ -6,9 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
-	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/services"
 	"github.com/semel-go/semel/transports/rabbitmq"
+	"github.com/semel-go/semel/transports/transporttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,18 +36,9 @@ type testBundle struct {
 	channel *amqp.Channel
 }
 
-func brokerURL(t *testing.T) string {
-	t.Helper()
-	url := os.Getenv("AMQP_URL")
-	if url == "" {
-		t.Skip("AMQP_URL names no RabbitMQ")
-	}
-	return url
-}
-
 func setup(t *testing.T) *testBundle {
 	t.Helper()
-	b := &testBundle{url: brokerURL(t), queue: "semel-test-" + rand.Text()}
+	b := &testBundle{url: services.RabbitMQ(t), queue: "semel-test-" + rand.Text()}
 	conn, err := amqp.Dial(b.url)
 	require.NoError(t, err)
 	b.channel, err = conn.Channel()
@@ -114,41 +104,84 @@ func (b *testBundle) newPublisher(t *testing.T, config rabbitmq.PublisherConfig)
 // quietLogger keeps what tests provoke out of their output.
 func quietLogger() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// line is a network that a test can cut: the dial function of a source.
-type line struct {
-	mu    sync.Mutex // guards the fields below
-	down  bool
-	conns []net.Conn
+// running is a source that runs.
+type running struct {
+	source *rabbitmq.Source
+	sink   *transporttest.Sink
+	cancel context.CancelFunc
+	result chan error
 }
 
-var errLineDown = errors.New("line is down")
-
-func (l *line) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.down {
-		return nil, errLineDown
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-	if err == nil {
-		l.conns = append(l.conns, conn)
-	}
-	return conn, err
+// run runs a source. Whatever becomes of the test, Run has returned after it.
+func run(t *testing.T, config rabbitmq.SourceConfig, sink transporttest.SinkConfig) *running {
+	t.Helper()
+	sink.Deadline = patience
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	r := &running{source: rabbitmq.NewSource(config), sink: transporttest.NewSink(sink), cancel: cancel, result: make(chan error, 1)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.result <- r.source.Run(ctx, r.sink)
+		r.sink.RunReturned()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		r.sink.Refuse(errGiveBack)
+		r.sink.ReturnAll(errGiveBack)
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Error("Run did not return")
+		}
+		r.sink.RequireNoFault(t)
+	})
+	return r
 }
 
-// cut ends all connections without a word; down also refuses new ones.
-func (l *line) cut(down bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = down
-	for _, conn := range l.conns {
-		_ = conn.Close()
+// ended waits until Run has returned.
+func (r *running) ended(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-r.result:
+		return err
+	case <-time.After(patience):
+		require.Fail(t, "Run did not return")
+		return nil
 	}
-	l.conns = nil
 }
 
-func (l *line) restore() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = false
+// stop ends the context and requires a clean end.
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	r.cancel()
+	require.NoError(t, r.ended(t))
+}
+
+// await waits until the source says it is in state.
+func (r *running) await(t *testing.T, state rabbitmq.State) {
+	t.Helper()
+	require.Eventually(t, func() bool { return r.source.Stats().State == state }, patience, tick, "the source is not %s", state)
+}
+
+// next takes the next delivery and requires that it is the message with id.
+func (r *running) next(t *testing.T, id string) *handler.Delivery {
+	t.Helper()
+	d := r.sink.Next(t)
+	require.Equal(t, id, d.Message.ID)
+	return d
+}
+
+// requireRevoked waits until d is revoked.
+func requireRevoked(t *testing.T, d *handler.Delivery) {
+	t.Helper()
+	select {
+	case <-d.Revoked:
+	case <-time.After(patience):
+		require.Fail(t, "Revoked was not closed")
+	}
+}
+
+// text is a small message.
+func text(id string) amqp.Publishing {
+	return amqp.Publishing{MessageId: id, Body: []byte(id), DeliveryMode: amqp.Persistent}
 }

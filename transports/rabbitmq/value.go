@@ -109,10 +109,10 @@ func textValue(tag byte, text []byte) any {
 		value, err = parseInt[int64](s, 64)
 	case tagFloat:
 		var f float64
-		f, err = strconv.ParseFloat(s, 32)
+		f, err = parseFinite(s, 32)
 		value = float32(f)
 	case tagDouble:
-		value, err = strconv.ParseFloat(s, 64)
+		value, err = parseFinite(s, 64)
 	case tagDecimal:
 		value, err = parseDecimal(s)
 	case tagTime:
@@ -136,6 +136,16 @@ func parseInt[T int8 | int16 | int32 | int64](s string, bits int) (T, error) {
 func parseUint[T uint8 | uint16 | uint32](s string, bits int) (T, error) {
 	n, err := strconv.ParseUint(s, 10, bits)
 	return T(n), err
+}
+
+// parseFinite refuses what RabbitMQ has no floating point numbers for: an
+// infinity, or none, closes the connection.
+func parseFinite(s string, bits int) (float64, error) {
+	f, err := strconv.ParseFloat(s, bits)
+	if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		err = strconv.ErrRange
+	}
+	return f, err
 }
 
 // decimalText writes a decimal with all its places: 12345 with scale 2 is
@@ -278,8 +288,10 @@ func field(value any, depth int) any {
 		if n, err := v.Int64(); err == nil {
 			return n
 		}
-		f, _ := v.Float64() // infinite where it does not fit
-		return f
+		if f, err := parseFinite(v.String(), 64); err == nil {
+			return f
+		}
+		return v.String()
 	default:
 		return v // nil, bool, string
 	}
