@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -144,23 +146,29 @@ func (b *testBundle) sourceOf(config kafka.SourceConfig, opts ...kgo.Opt) *kafka
 // committed returns the group's offset in a partition, -1 for none.
 func (b *testBundle) committed(t *testing.T, partition int32) int64 {
 	t.Helper()
-	offsets, err := b.admin.FetchOffsets(t.Context(), b.group)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return -1
-	}
+	offset, err := b.askCommitted(t.Context(), partition)
 	require.NoError(t, err)
-	o, ok := offsets.Lookup(b.topic, partition)
-	if !ok {
-		return -1
+	return offset
+}
+
+func (b *testBundle) askCommitted(ctx context.Context, partition int32) (int64, error) {
+	offsets, err := b.admin.FetchOffsets(ctx, b.group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return -1, nil
 	}
-	return o.At
+	if o, ok := offsets.Lookup(b.topic, partition); ok {
+		return o.At, err
+	}
+	return -1, err
 }
 
 func (b *testBundle) awaitCommitted(t *testing.T, partition int32, want int64) {
 	t.Helper()
-	var last int64
-	require.Eventually(t, func() bool { last = b.committed(t, partition); return last == want }, deadline, tick,
-		"the committed offset of partition %d should become %d", partition, want)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		got, err := b.askCommitted(t.Context(), partition)
+		assert.NoError(c, err)
+		assert.Equal(c, want, got, "the committed offset of partition %d", partition)
+	}, deadline, tick)
 }
 
 func (b *testBundle) commit(t *testing.T, partition int32, offset int64) {
