@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -15,14 +14,12 @@ import (
 const returnTimeout = 5 * time.Second
 
 // requireReturned fails the test unless all connections are back and fit for
-// the next user, and closes the pool.
+// the next user, and closes the pool. A pool that misses some stays open:
+// Close would wait for them for ever.
 func requireReturned(tb testing.TB, pool *pgxpool.Pool) {
 	tb.Helper()
-	back := assert.Eventually(tb, func() bool { return pool.Stat().AcquiredConns() == 0 },
+	require.Eventually(tb, func() bool { return pool.Stat().AcquiredConns() == 0 },
 		returnTimeout, time.Millisecond, "connections were not returned to the pool")
-	if !back {
-		return // Close would wait for them for ever
-	}
 	defer pool.Close()
 
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

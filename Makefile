@@ -1,0 +1,69 @@
+# "make" lists the targets. What CI runs is in .ci/run.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Tests wait for disks and brokers more than they compute, so a few packages
+# run at once even on two cores.
+PACKAGES ?= 4
+PARALLEL ?= 8
+TIMEOUT  ?= 10m
+
+# RUN and PKG narrow make test: make test PKG=./inbox/... RUN=TestRun_Drain
+PKG ?= ./...
+RUN ?=
+
+# N counted kills, and what narrows them, for make chaos.
+N      ?= 300
+POINT  ?=
+BROKER ?=
+PLANT  ?=
+
+# Each module is held to its own go.mod; go.work is for people.
+export GOWORK := off
+
+# with_services runs a command with the addresses of the test services.
+with_services = set -a && . ./.services/env && set +a && SEMEL_SERVICES=required
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: services-up ## run all tests against real services, with -race, and compile the examples
+	@$(with_services) go test -race -count=1 -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(RUN)' $(PKG)
+	@echo "examples"
+	@go -C examples vet ./...
+
+.PHONY: lint
+lint: tools ## check style, the floors of the house, and go.mod
+	@bin/golangci-lint run ./...
+	@cd examples && ../bin/golangci-lint run ./...
+	@go mod tidy -diff
+	@go -C examples mod tidy -diff
+
+.PHONY: fmt
+fmt: tools ## format all Go files
+	@bin/golangci-lint fmt
+	@cd examples && ../bin/golangci-lint fmt
+
+.PHONY: plants
+plants: services-up ## plant known bugs one by one; fail unless a test catches each
+	@$(with_services) go run ./internal/plants
+
+.PHONY: chaos
+chaos: services-up ## kill consumers at every crash point (N=300 POINT= BROKER= PLANT=)
+	@$(with_services) go run ./internal/chaos -n '$(N)' -point '$(POINT)' -broker '$(BROKER)' -plant '$(PLANT)'
+
+.PHONY: services-up
+services-up: ## start PostgreSQL, Kafka and RabbitMQ, unless they run or are named
+	@scripts/services.sh up
+
+.PHONY: services-down
+services-down: ## stop what services-up has started
+	@scripts/services.sh down
+
+.PHONY: tools
+tools: ## install the tools of make lint into bin
+	@scripts/tools.sh
