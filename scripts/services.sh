@@ -57,9 +57,10 @@ up() {
 	write_env
 }
 
-# begin starts one service of ours, unless it runs.
+# begin starts one service of ours, unless it runs, and waits until it answers.
 begin() {
-	if alive "$1" && accepts "$(cat "$state/$1/port")"; then
+	if alive "$1"; then
+		wait_until "$1" accepts "$(cat "$state/$1/port")"
 		say "$1" "is up on port $(cat "$state/$1/port")"
 		return
 	fi

@@ -71,6 +71,8 @@ kafka_start() {
 		-Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$dir/jars/*")
 	kafka_jars
 	port=$(choose_port kafka 19391 2)
+	echo "$port" >"$dir/port"
+	echo "127.0.0.1:$port" >"$dir/url"
 	kafka_properties "$port" >"$dir/server.properties"
 	if [ ! -f "$dir/logs/meta.properties" ]; then
 		"${java[@]}" kafka.tools.StorageTool format -t semelTestClusterAAAAAA \
@@ -79,8 +81,6 @@ kafka_start() {
 	fi
 	setsid "${java[@]}" kafka.Kafka "$dir/server.properties" >>"$dir/out" 2>&1 </dev/null 9>&- &
 	remember kafka $!
-	echo "$port" >"$dir/port"
-	echo "127.0.0.1:$port" >"$dir/url"
 	wait_until kafka accepts "$port"
 }
 

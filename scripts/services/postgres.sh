@@ -65,6 +65,8 @@ postgres_start() {
 	data=$(postgres_data)
 	[ -s "$data/PG_VERSION" ] && [ -s "$dir/password" ] || postgres_create "$data" "$bin"
 	port=$(choose_port postgres 15499 1)
+	echo "$port" >"$dir/port"
+	echo "postgres://semel:$(cat "$dir/password")@127.0.0.1:$port/postgres?sslmode=disable" >"$dir/url"
 	# Sized for a small test machine. fsync stays on: the crash tests need it.
 	become setsid "$bin/postgres" -D "$data" -p "$port" \
 		-c listen_addresses=127.0.0.1 -c unix_socket_directories= \
@@ -72,8 +74,6 @@ postgres_start() {
 		-c log_checkpoints=off \
 		>>"$dir/out" 2>&1 </dev/null &
 	remember postgres $!
-	echo "$port" >"$dir/port"
-	echo "postgres://semel:$(cat "$dir/password")@127.0.0.1:$port/postgres?sslmode=disable" >"$dir/url"
 	wait_until postgres unprivileged "$bin/pg_isready" -q -h 127.0.0.1 -p "$port"
 }
 

@@ -38,6 +38,8 @@ rabbitmq_config() {
 rabbitmq_start() {
 	local dir=$state/rabbitmq port
 	port=$(choose_port rabbitmq 15791 10)
+	echo "$port" >"$dir/port"
+	echo "amqp://guest:guest@127.0.0.1:$port/" >"$dir/url"
 	rabbitmq_config "$dir"
 	(
 		rabbitmq_env "$port"
@@ -46,8 +48,6 @@ rabbitmq_start() {
 		exec setsid "$rabbitmq_server" >>"$dir/out" 2>&1 </dev/null 9>&-
 	) &
 	remember rabbitmq $!
-	echo "$port" >"$dir/port"
-	echo "amqp://guest:guest@127.0.0.1:$port/" >"$dir/url"
 	wait_until rabbitmq accepts "$port"
 }
 
