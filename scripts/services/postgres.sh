@@ -59,11 +59,23 @@ postgres_create() {
 	rm -f "$file"
 }
 
+# postgres_clear removes what a killed server leaves: children at work, and a
+# pid file that keeps the next one from starting while the pid is a zombie.
+postgres_clear() {
+	local cwd pid
+	for cwd in /proc/[0-9]*/cwd; do
+		pid=${cwd#/proc/}
+		[ "$(readlink "$cwd" 2>/dev/null)" != "$1" ] || kill -s KILL "${pid%/cwd}" 2>/dev/null || true
+	done
+	rm -f "$1/postmaster.pid"
+}
+
 postgres_start() {
 	local bin data port dir=$state/postgres
 	bin=$(postgres_bin)
 	data=$(postgres_data)
 	[ -s "$data/PG_VERSION" ] && [ -s "$dir/password" ] || postgres_create "$data" "$bin"
+	postgres_clear "$data"
 	port=$(choose_port postgres 15499 1)
 	echo "$port" >"$dir/port"
 	echo "postgres://semel:$(cat "$dir/password")@127.0.0.1:$port/postgres?sslmode=disable" >"$dir/url"

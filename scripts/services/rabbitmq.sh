@@ -37,6 +37,7 @@ rabbitmq_config() {
 
 rabbitmq_start() {
 	local dir=$state/rabbitmq port
+	rabbitmq_end_names # of a node that was killed; it holds one of our ports
 	port=$(choose_port rabbitmq 15791 10)
 	echo "$port" >"$dir/port"
 	echo "amqp://guest:guest@127.0.0.1:$port/" >"$dir/url"
@@ -53,9 +54,15 @@ rabbitmq_start() {
 
 rabbitmq_stop() {
 	stop rabbitmq TERM
-	# The name server outlives its node. It ends only when no node is left.
+	rabbitmq_end_names
+}
+
+# rabbitmq_end_names ends the name server, which outlives its node. It does
+# nothing while a node is left.
+rabbitmq_end_names() {
+	[ -s "$state/rabbitmq/port" ] || return 0
 	(
 		rabbitmq_env "$(cat "$state/rabbitmq/port")"
-		epmd -kill >/dev/null 2>&1 || true
+		epmd -kill >/dev/null 2>&1 9>&- || true
 	)
 }
