@@ -11,6 +11,11 @@
 # AMQP_URL is used as it is: up only checks that it answers, down leaves it be.
 set -euo pipefail
 
+if ((BASH_VERSINFO[0] < 5)); then
+	echo "services: needs bash 5; this is $BASH_VERSION" >&2
+	exit 1
+fi
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 state=$root/.services
 scripts=$root/scripts/services

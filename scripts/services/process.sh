@@ -12,6 +12,7 @@ fail() {
 # that no two choose the same port. Servers are started with 9>&-, or they
 # would hold the lock for as long as they live.
 lock() {
+	command -v flock >/dev/null || return 0 # not Linux: nothing is started
 	exec 9>"${TMPDIR:-/tmp}/semel-services-$(id -u).lock"
 	flock -w 600 9 || fail "another services.sh has been busy for ten minutes"
 }
