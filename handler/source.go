@@ -24,7 +24,8 @@ type Source interface {
 // When it returns nil, exactly one of Settled and Returned will be called,
 // once, from any goroutine, possibly before Deliver returns. When it returns
 // an error (ctx ended, the engine is draining) neither will be called and the
-// message was not taken. It is safe for concurrent use.
+// message was not taken: the source offers it again after a pause, or lets it
+// come again. It is safe for concurrent use.
 type Sink interface {
 	Deliver(ctx context.Context, d *Delivery) error
 }

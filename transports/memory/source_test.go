@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,4 +101,43 @@ func TestSource_OffersARefusedMessageAgain(t *testing.T) {
 
 	require.NoError(t, err)
 	require.NoError(t, queue.Wait(t.Context()))
+}
+
+func TestSource_TakesTurns(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		queue := memory.NewQueue("payments")
+		ctx, cancel := context.WithCancel(t.Context())
+		sources := []*memory.Source{memory.NewSource(queue), memory.NewSource(queue)}
+		var arrived [2]int
+		done := make(chan error, 2)
+		for i, source := range sources {
+			go func() {
+				done <- source.Run(ctx, sinkFunc(func(_ context.Context, d *handler.Delivery) error {
+					arrived[i]++
+					d.Settled()
+					return nil
+				}))
+			}()
+		}
+		publish := func(n int) {
+			for range n {
+				synctest.Wait() // both stand in line
+				queue.Publish(ctx, []*handler.Message{{ID: "evt"}})
+			}
+			synctest.Wait()
+		}
+
+		publish(20)
+		require.Equal(t, [2]int{10, 10}, arrived)
+
+		sources[0].Pause() // it stands in line still, and lets the other pass
+		publish(20)
+		require.Equal(t, [2]int{10, 30}, arrived)
+
+		cancel()
+		require.NoError(t, <-done)
+		require.NoError(t, <-done)
+	})
 }
