@@ -1,0 +1,114 @@
+package campaign
+
+import (
+	"io"
+	"slices"
+	"time"
+
+	"github.com/semel-go/semel/internal/chaos/wire"
+)
+
+// Config says what to prove.
+type Config struct {
+	// Kills is how many kills must count in all, spread evenly over points and
+	// brokers, at least one each.
+	Kills int
+
+	// Points and Brokers are where. Empty: all of them.
+	Points  []wire.Point
+	Brokers []wire.Broker
+
+	// Plant, if set, names a planted bug that the children are built with.
+	Plant string
+
+	// Parallel is how many groups run at once. Most of a round is waiting.
+	// Defaults to 8.
+	Parallel int
+
+	// Patience is how long nothing at all may happen while something must.
+	// Defaults to 15 s.
+	Patience time.Duration
+
+	// Progress gets a line for each kill.
+	Progress io.Writer
+}
+
+func (c Config) withDefaults() Config {
+	if len(c.Points) == 0 {
+		c.Points = wire.Points()
+	}
+	if len(c.Brokers) == 0 {
+		c.Brokers = wire.Brokers()
+	}
+	if c.Parallel == 0 {
+		c.Parallel = 8
+	}
+	if c.Patience == 0 {
+		c.Patience = 15 * time.Second
+	}
+	if c.Progress == nil {
+		c.Progress = io.Discard
+	}
+	return c
+}
+
+// spec is the plan of one group.
+type spec struct {
+	broker wire.Broker
+	point  wire.Point
+	kills  int
+	crew   crew
+}
+
+// crew is who consumes.
+type crew struct {
+	size int
+
+	// single lets RabbitMQ deliver to one of several at a time.
+	single bool
+
+	// ordered says that each key's order is promised across processes, and so
+	// counted. Between competing consumers of one queue it is not.
+	ordered bool
+}
+
+var (
+	alone     = crew{size: 1, ordered: true}
+	members   = crew{size: 2, ordered: true}               // of a Kafka group: a partition has one owner
+	standby   = crew{size: 2, ordered: true, single: true} // x-single-active-consumer
+	competing = crew{size: 2}
+)
+
+// crewOf gives about half of the groups a second process. A RabbitMQ consumer
+// that drains has given up its turn while its last messages still run, so its
+// successor must not be there yet if the order is to be counted.
+func crewOf(broker wire.Broker, point wire.Point) crew {
+	two := slices.Contains([]wire.Point{wire.AfterClaim, wire.BeforeCommit, wire.BeforeAck}, point)
+	switch {
+	case broker == wire.Kafka && (two || point == wire.MidDrain):
+		return members
+	case broker == wire.RabbitMQ && two:
+		return standby
+	case broker != wire.Kafka && (point == wire.AfterHandler || point == wire.AfterAck):
+		return competing
+	default:
+		return alone
+	}
+}
+
+// plan spreads the kills over the groups.
+func (c Config) plan() []spec {
+	var specs []spec
+	for _, broker := range c.Brokers {
+		for _, point := range c.Points {
+			specs = append(specs, spec{broker: broker, point: point, crew: crewOf(broker, point)})
+		}
+	}
+	for i := range specs {
+		specs[i].kills = max(c.Kills/len(specs), 1)
+		if i < c.Kills%len(specs) && c.Kills > len(specs) {
+			specs[i].kills++
+		}
+	}
+	return specs
+}

@@ -1,0 +1,3 @@
+-- What the effects sum up to.
+SELECT key, balance
+FROM semel.balances

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+
+	"github.com/semel-go/semel/inbox"
+	"github.com/semel-go/semel/internal/chaos/wire"
+)
+
+// trap holds a message at the point it is armed for, and reports it. Only the
+// goroutine of that message stops; the rest of the process goes on until it is
+// killed.
+type trap struct {
+	mu      sync.Mutex // guards the fields below; reports are written under it, in the order of what happened
+	reports *json.Encoder
+	order   wire.Order
+	held    bool // a message is held for MidDrain
+	copy    int  // which one
+}
+
+func newTrap(w io.Writer) *trap {
+	return &trap{reports: json.NewEncoder(w)}
+}
+
+func (t *trap) arm(o wire.Order) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.order = o
+}
+
+// report tells the parent. A parent that does not listen any more is gone, and
+// so will we be.
+func (t *trap) report(kind wire.Kind, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.write(kind, n)
+}
+
+func (t *trap) write(kind wire.Kind, n int) { _ = t.reports.Encode(wire.Report{Kind: kind, Copy: n}) }
+
+// pass is called when a copy reaches a point. It does not return if the trap
+// springs.
+func (t *trap) pass(point wire.Point, n int) {
+	if t.springs(point, n) {
+		select {}
+	}
+}
+
+func (t *trap) springs(point wire.Point, n int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := &t.order
+	at := o.Point
+	if at == wire.MidDrain {
+		at = o.Hold
+	}
+	if at != point {
+		return false
+	}
+	if o.Skip > 0 {
+		o.Skip--
+		return false
+	}
+	if o.Point == wire.MidDrain {
+		t.held, t.copy = true, n
+		t.write(wire.Holding, n)
+	} else {
+		t.write(wire.Reached, n)
+	}
+	t.order = wire.Order{}
+	return true
+}
+
+// draining reports that the drain has begun with the held message in flight.
+func (t *trap) draining() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held {
+		t.write(wire.Reached, t.copy)
+	}
+}
+
+// observe is the engine's Observer: the points up to the commit.
+func (t *trap) observe(_ context.Context, e inbox.Event) {
+	switch e.Kind {
+	case inbox.Claimed:
+		t.pass(wire.AfterClaim, wire.CopyOf(e.Message))
+	case inbox.Handled:
+		t.pass(wire.AfterHandler, wire.CopyOf(e.Message))
+	case inbox.Committing:
+		t.pass(wire.BeforeCommit, wire.CopyOf(e.Message))
+	case inbox.Committed:
+		t.pass(wire.AfterCommit, wire.CopyOf(e.Message))
+	case inbox.Draining:
+		t.draining()
+	}
+}

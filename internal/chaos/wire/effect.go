@@ -1,0 +1,14 @@
+package wire
+
+// Types of the messages of a proof.
+const (
+	Paid   = "paid"   // handled
+	Doomed = "doomed" // poison: its handler writes, then fails, every time
+)
+
+// Effect is the payload of a message: what its handler is to do. A payload that
+// is not one is poison too.
+type Effect struct {
+	N      int // which message it is, counted in the order sent
+	Amount int // what it adds to the balance of its key
+}

@@ -1,0 +1,86 @@
+// Package wire is what the parent and its children say to each other: one JSON
+// value per line, orders on the child's standard input, reports on its standard
+// output. For the memory broker the messages and their acknowledgements travel
+// on two more pipes.
+package wire
+
+import (
+	"strconv"
+
+	"github.com/semel-go/semel/handler"
+)
+
+// File descriptors of the memory broker's pipes in a child.
+const (
+	MessagesFD = 3
+	AnswersFD  = 4
+)
+
+// Setup is the first line that a child reads.
+type Setup struct {
+	Broker   Broker
+	Schema   string // of Semel's tables and of the effects
+	Consumer string // also the Kafka group
+	Topic    string // or queue
+}
+
+// Order arms a child: its Skip+1st message that reaches Point is held there.
+// An empty Point disarms it.
+type Order struct {
+	Point Point
+	Skip  int
+
+	// Hold is for MidDrain: where the message is held that the drain waits for.
+	Hold Point
+}
+
+// Report is one thing that happened in a child to a copy of a message.
+type Report struct {
+	Kind Kind
+	Copy int
+}
+
+// Kind says what happened.
+type Kind string
+
+// The kinds of reports.
+const (
+	Delivered Kind = "delivered" // the source hands the copy to the engine
+	Refused   Kind = "refused"   // the engine did not take it
+	Settled   Kind = "settled"   // the engine calls Settled
+	Acked     Kind = "acked"     // the source's Settled has returned
+	Returned  Kind = "returned"  // the engine calls Returned
+	Holding   Kind = "holding"   // held for MidDrain: tell the process to end now
+	Reached   Kind = "reached"   // held at the armed point: kill the process now
+)
+
+// Frame is a delivery on its way to a child.
+type Frame struct {
+	Number  int
+	Message *handler.Message
+}
+
+// Answer is what became of a frame.
+type Answer struct {
+	Number  int
+	Settled bool // else returned
+}
+
+// headerCopy tells the copies of a message apart. It is no part of the
+// message's identity.
+const headerCopy = "chaos-copy"
+
+// CopyHeader is the header of the n-th copy that was published.
+func CopyHeader(n int) handler.Header {
+	return handler.Header{Name: headerCopy, Value: []byte(strconv.Itoa(n))}
+}
+
+// CopyOf reads the number of a copy, -1 if it has none.
+func CopyOf(msg *handler.Message) int {
+	value, _ := msg.Headers.First(headerCopy)
+	n, err := strconv.Atoi(string(value))
+	if err != nil {
+		return -1
+	}
+	return n
+}
