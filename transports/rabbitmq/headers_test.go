@@ -179,4 +179,12 @@ func TestMessage_Properties(t *testing.T) {
 		"message-id": "id", "message-type": "type", "correlation-id": "correlation", "content-type": "text/plain",
 		"occurred-at": "2023-11-14T22:13:20Z",
 	}, got.Headers)
+
+	// The timestamp is unsigned: what was before 1970 stands in the header alone.
+	require.NoError(t, publishOne(t.Context(), p, &handler.Message{OccurredAt: time.Unix(-1, 0)}))
+	got, ok, err = b.channel.Get(b.queue, true)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Zero(t, got.Timestamp)
+	require.Equal(t, amqp.Table{"occurred-at": "1969-12-31T23:59:59Z"}, got.Headers)
 }

@@ -1,11 +1,14 @@
 package rabbitmq_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/transports/rabbitmq"
 	"github.com/semel-go/semel/transports/transporttest"
 )
@@ -137,4 +140,55 @@ func TestSource_AnswersAfterTheChannelWasReplaced(t *testing.T) {
 	r.stop(t)
 	b.requireEmpty(t)
 	require.Equal(t, failures, r.source.Stats().Failures)
+}
+
+// An engine that answers twice breaks its promise; the broker would close the
+// channel for it, and with it the work of others.
+func TestSource_AnswersOnce(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.publish(t, text("a"), text("b"))
+	ctx, cancel := context.WithCancel(t.Context())
+	source := rabbitmq.NewSource(b.sourceConfig())
+	err := source.Run(ctx, sinkFunc(func(_ context.Context, d *handler.Delivery) error {
+		d.Settled()
+		d.Settled()
+		d.Returned(errGiveBack)
+		if d.Message.ID == "b" {
+			cancel()
+		}
+		return nil
+	}))
+
+	require.NoError(t, err)
+	require.Equal(t, uint64(0), source.Stats().Failures)
+	require.Equal(t, 0, source.Stats().InFlight)
+	b.requireEmpty(t)
+}
+
+type sinkFunc func(context.Context, *handler.Delivery) error
+
+func (f sinkFunc) Deliver(ctx context.Context, d *handler.Delivery) error { return f(ctx, d) }
+
+// Case Q3: the broker reads nothing any more, and an acknowledgement blocks in
+// the socket. The client library would hold a lock meanwhile that its own
+// heartbeat needs to end the connection, and stand still for ever.
+func TestSource_AnswerBlocks(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	l := &line{}
+	config := b.sourceConfig()
+	config.Dial = l.dial
+	config.RequestTimeout = 200 * time.Millisecond
+	r := run(t, config, transporttest.SinkConfig{})
+	b.publish(t, text("a"))
+	d := r.next(t, "a")
+	l.each((*wire).stall)
+	d.Settled() // returns when the write has timed out
+
+	r.next(t, "a").Settled()
+	r.stop(t)
+	b.requireEmpty(t)
 }
