@@ -310,6 +310,12 @@ func (n *network) cut() {
 	}
 }
 
+func (n *network) mend() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down = false
+}
+
 // log collects what is logged.
 type log struct {
 	mu  sync.Mutex // guards buf
@@ -335,4 +341,23 @@ func (l *log) String() string {
 func (l *log) await(t *testing.T, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(l.String(), text) }, deadline, tick, "%q should be logged", text)
+}
+
+// sinkFunc is a sink that takes everything.
+type sinkFunc func(*handler.Delivery)
+
+func (f sinkFunc) Deliver(_ context.Context, d *handler.Delivery) error {
+	f(d)
+	return nil
+}
+
+// startSink runs a source with a sink of the test's own until stop is called.
+func startSink(t *testing.T, source *kafka.Source, sink handler.Sink) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- source.Run(ctx, sink) }()
+	stop = sync.OnceFunc(func() { cancel(); assert.NoError(t, <-ended) })
+	t.Cleanup(stop)
+	return stop
 }

@@ -58,7 +58,7 @@ func (m *member) look(ctx context.Context) bool {
 		m.fail(fmt.Errorf("ask the brokers for the topics: %w: %s", err, todo))
 		return false
 	case err != nil:
-		m.report.problem("Kafka cannot be reached; trying again", err, "see whether the brokers run, and whether kgo.SeedBrokers and TLS fit them",
+		m.report.problem("Kafka cannot be reached; trying again", err, "see whether the brokers run, and whether kgo.SeedBrokers, TLS and SASL fit them",
 			slog.Any("seed_brokers", m.client.OptValue(kgo.SeedBrokers)))
 		return false
 	}
