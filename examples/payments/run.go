@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel/examples/internal/broker"
+	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/schema"
+)
+
+const (
+	partitions     = 4
+	cleanupTimeout = 20 * time.Second
+)
+
+// errWrong ends a run whose sum is not what it must be.
+var errWrong = errors.New("messages were lost or doubled: see RESULT")
+
+// run is one run of the example: its services and what it made in them.
+type run struct {
+	options
+	out   io.Writer
+	began time.Time
+
+	input  *input
+	server *database.Server
+	kafka  *broker.Kafka
+	pool   *pgxpool.Pool
+
+	name  string // of schema, topic and group; no other run has it
+	kills int
+	torn  int // messages in flight in the processes that were killed
+}
+
+// runExample brings up the services, handles the input, and tells what became of it.
+// Whatever happens, it removes what it made.
+func runExample(ctx context.Context, args []string, out io.Writer) (err error) {
+	r := &run{out: out, began: time.Now(), name: "semel_payments_" + strings.ToLower(rand.Text()[:8])}
+	if r.options, err = parseOptions(args, out); err != nil {
+		return err
+	}
+	in, closer, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer closer.Close() //nolint:errcheck // it was only read
+	r.input = in
+
+	if r.server, err = database.Open(ctx, func(text string) { r.say("%s", text) }); err != nil {
+		return err
+	}
+	defer r.server.Close()
+	r.say("%s", r.server.About)
+	if r.kafka, err = broker.Open(ctx); err != nil {
+		return err
+	}
+	defer r.kafka.Close()
+	r.say("%s", r.kafka.About)
+
+	if r.pool, err = openPool(ctx, r.server.URL, r.name, "example", 3); err != nil {
+		return err
+	}
+	defer r.pool.Close()
+	defer func() { err = errors.Join(err, r.cleanUp(ctx)) }()
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	if err := r.work(ctx); err != nil {
+		if ctx.Err() != nil {
+			return errors.New("stopped before the end")
+		}
+		return err
+	}
+	res, err := r.report(ctx)
+	if err != nil {
+		return err
+	}
+	if r.keep {
+		r.waitForReader(ctx)
+	}
+	if !res.ok() {
+		return errWrong
+	}
+	return nil
+}
+
+// prepare makes the tables and the topic.
+func (r *run) prepare(ctx context.Context) error {
+	if _, err := schema.Up(ctx, r.pool, r.name, 0); err != nil {
+		return err
+	}
+	if _, err := r.pool.Exec(ctx, tablesSQL); err != nil {
+		return fmt.Errorf("make the tables of the service: %w", err)
+	}
+	return r.kafka.CreateTopic(ctx, r.name, partitions)
+}
+
+// cleanUp removes what prepare made, also after Ctrl-C.
+func (r *run) cleanUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	var errs []error
+	if !r.kafka.Own {
+		errs = append(errs, r.kafka.Forget(ctx, r.name, r.name, members[:]...))
+	}
+	if !r.server.Own && !r.keep {
+		if _, err := r.pool.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{r.name}.Sanitize()+" CASCADE"); err != nil {
+			errs = append(errs, fmt.Errorf("drop schema %s: %w: drop it by hand", r.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// waitForReader says how to look at the tables. Those in a server of our own
+// are there only as long as we are.
+func (r *run) waitForReader(ctx context.Context) {
+	if r.server.Own {
+		fmt.Fprintf(r.out, "\nThe tables are in schema %s until Ctrl-C. In another terminal:\n\n  export DATABASE_URL='%s'\n", r.name, r.server.URL)
+	} else {
+		fmt.Fprintf(r.out, "\nThe tables stay in schema %s of the database that DATABASE_URL names:\n\n", r.name)
+	}
+	fmt.Fprintf(r.out, "  go run ./cmd/semel dlq list -schema %[1]s\n  psql \"$DATABASE_URL\" -c 'SELECT * FROM %[1]s.processed'\n", r.name)
+	if r.server.Own {
+		<-ctx.Done()
+		return
+	}
+	fmt.Fprintf(r.out, "  psql \"$DATABASE_URL\" -c 'DROP SCHEMA %s CASCADE'   # when you are done\n", r.name)
+}
+
+// say prints what happens, with the time since the start.
+func (r *run) say(format string, args ...any) {
+	fmt.Fprintf(r.out, "%5.1fs  %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...))
+}
