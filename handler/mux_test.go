@@ -38,7 +38,7 @@ func TestMux(t *testing.T) {
 			err := handler.Mux(routes, tt.fallback)(t.Context(), nil, &handler.Message{Type: tt.kind})
 
 			require.ErrorIs(t, err, tt.want)
-			require.Equal(t, tt.want == handler.ErrUnknownType, handler.IsPermanent(err))
+			require.Equal(t, errors.Is(tt.want, handler.ErrUnknownType), handler.IsPermanent(err))
 		})
 	}
 }

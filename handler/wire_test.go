@@ -97,10 +97,14 @@ func TestMessage_ReadHeaders_Fields(t *testing.T) {
 		{name: "All", headers: all, want: full},
 		{name: "WhatTheSourceSetStays", before: set, headers: all, want: set},
 		{name: "CloudEvent", headers: event, want: handler.Message{ID: "/shop 7", Type: "order.paid", Source: "/shop", OccurredAt: occurred}},
-		{name: "OursBeforeCloudEvent", headers: append(texts("message-type", "a", "source", "b", "occurred-at", "2024-02-29T12:30:15Z", "ce_time", "2020-01-01T00:00:00Z"), event...),
-			want: handler.Message{ID: "/shop 7", Type: "a", Source: "b", OccurredAt: occurred}},
-		{name: "UnreadableTimeFallsBack", headers: append(texts("occurred-at", "yesterday"), event...),
-			want: handler.Message{ID: "/shop 7", Type: "order.paid", Source: "/shop", OccurredAt: occurred}},
+		{
+			name: "OursBeforeCloudEvent", headers: append(texts("message-type", "a", "source", "b", "occurred-at", "2024-02-29T12:30:15Z", "ce_time", "2020-01-01T00:00:00Z"), event...),
+			want: handler.Message{ID: "/shop 7", Type: "a", Source: "b", OccurredAt: occurred},
+		},
+		{
+			name: "UnreadableTimeFallsBack", headers: append(texts("occurred-at", "yesterday"), event...),
+			want: handler.Message{ID: "/shop 7", Type: "order.paid", Source: "/shop", OccurredAt: occurred},
+		},
 		{name: "UnreadableStaysEmpty", headers: texts("message-version", "seven", "occurred-at", "yesterday"), want: handler.Message{}},
 		{name: "VersionTooLarge", headers: texts("message-version", "9223372036854775808"), want: handler.Message{}},
 		{name: "EmptyKeyIsNone", headers: texts("message-key", ""), want: handler.Message{}},
