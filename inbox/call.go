@@ -37,7 +37,7 @@ func (handlerTx) Rollback(context.Context) error {
 func (in *Inbox) call(ctx context.Context, tx *claimedTx, msg *handler.Message) callResult {
 	socket := tx.conn.Conn().PgConn().Conn()
 	result := in.guarded(ctx, msg, func(ctx context.Context) error {
-		return in.handle(ctx, handlerTx{tx.Tx}, msg)
+		return in.handle(ctx, handlerTx{workTx(ctx, tx)}, msg)
 	})
 	if result.abandoned {
 		tx.conn.Hijack()   // out of the pool, which may open another in its place

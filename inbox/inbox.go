@@ -95,7 +95,7 @@ func (in *Inbox) direct(ctx context.Context, t *task) (handler.Outcome, error) {
 	if err := in.start(ctx); err != nil {
 		return 0, err
 	}
-	t.key, t.granted = string(t.msg.Key), make(chan struct{}, 1)
+	t.key, t.granted = laneKey(t.msg), make(chan struct{}, 1)
 	in.lanes.enter(t)
 	defer in.lanes.leave(t)
 

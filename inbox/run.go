@@ -112,7 +112,7 @@ func (r *run) Deliver(ctx context.Context, d *handler.Delivery) error {
 	r.drained.Add(1) // under mu: never after the drain has begun to wait
 	r.mu.Unlock()
 
-	t := &task{msg: d.Message, key: string(d.Message.Key), run: r, delivery: d}
+	t := &task{msg: d.Message, key: laneKey(d.Message), run: r, delivery: d}
 	r.in.lanes.enter(t)
 
 	r.mu.Lock()
@@ -129,26 +129,20 @@ func (r *run) Deliver(ctx context.Context, d *handler.Delivery) error {
 
 // handle takes a delivery that has a slot to its end.
 func (r *run) handle(ctx context.Context, t *task) {
-	var err error
 	select {
 	case <-t.revoked():
-		err = ErrRevoked
+		r.finish(t, ErrRevoked)
 	case <-r.stopping:
-		err = ErrDraining
+		r.finish(t, ErrDraining)
 	default:
-		_, err = r.in.settle(ctx, t)
+		r.settleThenTell(ctx, t)
 	}
-	r.finish(t, err)
 	r.in.lanes.leave(t)
 }
 
 // finish tells the source, exactly once.
 func (r *run) finish(t *task, err error) {
-	if err != nil {
-		t.delivery.Returned(err)
-	} else {
-		t.delivery.Settled()
-	}
+	tell(t.delivery, err)
 	r.budget.give(len(t.msg.Payload))
 	r.drained.Done()
 }
