@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/semel-go/semel/internal/chaos/wire"
 	"github.com/semel-go/semel/internal/services"
 )
 
@@ -21,6 +23,9 @@ const cleanupTime = 30 * time.Second
 // went wrong in a group is part of the summary.
 func Run(ctx context.Context, config Config) (Summary, error) {
 	config = config.withDefaults()
+	if err := named(config.Brokers); err != nil {
+		return Summary{}, err
+	}
 	dir, err := os.MkdirTemp("", "semel-chaos-")
 	if err != nil {
 		return Summary{}, err
@@ -50,6 +55,20 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 	}
 	groups.Wait()
 	return Summary{results}, ctx.Err()
+}
+
+// named says which services are missing in the environment, all at once.
+func named(brokers []wire.Broker) error {
+	variables := map[wire.Broker]string{wire.Kafka: services.KafkaVariable, wire.RabbitMQ: services.RabbitMQVariable}
+	var errs []error
+	for _, variable := range []string{services.PostgresVariable, variables[wire.Kafka], variables[wire.RabbitMQ]} {
+		needed := variable == services.PostgresVariable ||
+			slices.ContainsFunc(brokers, func(b wire.Broker) bool { return variables[b] == variable })
+		if needed && os.Getenv(variable) == "" {
+			errs = append(errs, fmt.Errorf("%s is not set: use 'make chaos', which starts the services", variable))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // campaign is one run of [Run].
@@ -88,7 +107,7 @@ func (c *campaign) group(ctx context.Context, s spec) (result Result) {
 	g := &group{
 		spec: s, config: c.config, name: name, binary: c.binary, queue: queue,
 		log:  func(format string, args ...any) { c.log(s, format, args...) },
-		load: newLoad(name), books: newBooks(), crew: map[*process]bool{}, events: make(chan event, 1024),
+		load: newLoad(name), books: newBooks(), events: make(chan event, 1024),
 	}
 	fail(g.run(ctx))
 	cleanup(func(ctx context.Context) error {
@@ -110,5 +129,5 @@ func (c *campaign) group(ctx context.Context, s spec) (result Result) {
 func (c *campaign) log(s spec, format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, _ = fmt.Fprintf(c.config.Progress, "%-8s %-13s %s\n", s.broker, s.point, fmt.Sprintf(format, args...))
+	fmt.Fprintf(c.config.Progress, "%-8s %-13s %s\n", s.broker, s.point, fmt.Sprintf(format, args...))
 }

@@ -3,6 +3,8 @@ package campaign
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/semel-go/semel/internal/chaos/wire"
 )
@@ -13,14 +15,14 @@ func (g *group) recruit() error {
 	if err != nil {
 		return err
 	}
-	g.crew[p] = true
+	g.crew = append(g.crew, p)
 	return nil
 }
 
 // bury takes a child that has ended out of the books and replaces it. Only a
 // child that was held at the point and killed there counts.
 func (g *group) bury(p *process, err error) error {
-	delete(g.crew, p)
+	g.remove(p)
 	g.books.died(p)
 	switch {
 	case p.doomed && wasKilled(err):
@@ -29,20 +31,34 @@ func (g *group) bury(p *process, err error) error {
 	case p.retired && err == nil:
 		return nil
 	default:
-		return fmt.Errorf("a child ended by itself (%v); it said last: %s", err, p.stderr)
+		return fmt.Errorf("a child ended by itself: %s; it said last: %s", p.cmd.ProcessState, p.stderr)
 	}
 }
 
-// disarm calls the trap off for those who have not run into it.
-func (g *group) disarm() {
-	for p := range g.crew {
-		p.order(wire.Order{})
+// arm arms these children and calls the trap off for the others that have not
+// run into it.
+func (g *group) arm(armed ...*process) {
+	order := wire.Order{Point: g.point, Skip: rand.IntN(maxSkip)}
+	if g.point == wire.MidDrain {
+		holds := wire.Points()[:5] // up to before-ack: its ack must not come before the drain
+		order.Hold = holds[rand.IntN(len(holds))]
 	}
+	for _, p := range g.crew {
+		if slices.Contains(armed, p) {
+			p.order(order)
+		} else {
+			p.order(wire.Order{})
+		}
+	}
+}
+
+func (g *group) remove(p *process) {
+	g.crew = slices.DeleteFunc(g.crew, func(other *process) bool { return other == p })
 }
 
 // dying reports that a child is on its way out.
 func (g *group) dying() bool {
-	for p := range g.crew {
+	for _, p := range g.crew {
 		if p.told || p.doomed {
 			return true
 		}
@@ -53,7 +69,7 @@ func (g *group) dying() bool {
 // retire tells the children to end, now that nothing is in flight, and sees
 // that they do.
 func (g *group) retire(ctx context.Context) error {
-	for p := range g.crew {
+	for _, p := range g.crew {
 		p.retired = true
 		p.terminate()
 	}
@@ -62,12 +78,12 @@ func (g *group) retire(ctx context.Context) error {
 
 // abandon makes sure that no child is left.
 func (g *group) abandon() {
-	for p := range g.crew {
+	for _, p := range g.crew {
 		p.kill()
 	}
 	for len(g.crew) > 0 {
 		if e := <-g.events; e.ended {
-			delete(g.crew, e.process)
+			g.remove(e.process)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 const (
 	maxWaves    = 8  // sent to one armed child before the point counts as unreachable
 	maxSkip     = 12 // messages that pass the point before one is held
+	allIn       = 5  // in one wave of so many all children are armed
 	publishTime = 30 * time.Second
 )
 
@@ -32,7 +33,7 @@ type group struct {
 
 	load   *load
 	books  *books
-	crew   map[*process]bool // children that live
+	crew   []*process // children that live, the youngest last
 	events chan event
 	killed int // kills that count
 }
@@ -72,19 +73,18 @@ func (g *group) round(ctx context.Context) error {
 	return nil
 }
 
-// hunt arms the children and sends messages until one was killed at the point.
+// hunt arms children and sends messages until one was killed at the point. Now
+// and then all are armed, and several die at once; else they are armed in turn,
+// since the one that is armed may have nothing to do: a standby.
 func (g *group) hunt(ctx context.Context) error {
 	before := g.killed
-	order := wire.Order{Point: g.point, Skip: rand.IntN(maxSkip)} //nolint:gosec // no secret
-	if g.point == wire.MidDrain {
-		holds := []wire.Point{wire.AfterClaim, wire.AfterHandler, wire.BeforeCommit, wire.AfterCommit, wire.BeforeAck}
-		order.Hold = holds[rand.IntN(len(holds))] //nolint:gosec // no secret
-	}
-	for p := range g.crew {
-		p.order(order)
-	}
 	killed := func() bool { return g.killed > before && !g.dying() }
-	for range maxWaves {
+	for wave := range maxWaves {
+		if rand.IntN(allIn) == 0 {
+			g.arm(g.crew...)
+		} else {
+			g.arm(g.crew[wave%len(g.crew)])
+		}
 		if err := g.publish(ctx, g.load.wave()); err != nil {
 			return err
 		}
@@ -92,6 +92,7 @@ func (g *group) hunt(ctx context.Context) error {
 		if err != nil || killed() {
 			return err
 		}
+		g.arm()
 	}
 	return fmt.Errorf("reach the point: no message did in %d waves", maxWaves)
 }
@@ -143,11 +144,11 @@ func (g *group) apply(e event) error {
 		g.books.ended(p, n)
 	case wire.Holding:
 		p.held = n
-		g.disarm()
+		g.arm()
 		p.terminate()
 	case wire.Reached:
 		p.held, p.doomed = n, true
-		g.disarm()
+		g.arm()
 		time.AfterFunc(g.holdTime(), p.kill)
 	}
 	return nil
@@ -157,8 +158,8 @@ func (g *group) apply(e event) error {
 // On Kafka it is sometimes longer than the commit interval: whatever is
 // committed past the held message is lost then.
 func (g *group) holdTime() time.Duration {
-	if g.broker == wire.Kafka && rand.IntN(3) == 0 { //nolint:gosec // no secret
+	if g.broker == wire.Kafka && rand.IntN(3) == 0 {
 		return 900 * time.Millisecond
 	}
-	return rand.N(30 * time.Millisecond) //nolint:gosec // no secret
+	return rand.N(30 * time.Millisecond)
 }

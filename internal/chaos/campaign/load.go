@@ -33,7 +33,7 @@ type load struct {
 }
 
 func newLoad(name string) *load {
-	return &load{name: name, rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))} //nolint:gosec // load, no secret
+	return &load{name: name, rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
 }
 
 func keys() []string {

@@ -58,9 +58,9 @@ func (s Summary) Total() (total Result) {
 // Write writes a line for each point and broker, and a last one that sums up.
 func (s Summary) Write(w io.Writer) {
 	for _, r := range s.Results {
-		_, _ = fmt.Fprintf(w, "CHAOS point=%s broker=%s %s\n", r.point, r.broker, r.numbers())
+		fmt.Fprintf(w, "CHAOS point=%s broker=%s %s\n", r.point, r.broker, r.numbers())
 	}
-	_, _ = fmt.Fprintf(w, "CHAOS %s\n", s.Total().numbers())
+	fmt.Fprintf(w, "CHAOS %s\n", s.Total().numbers())
 }
 
 func (r Result) numbers() string {
