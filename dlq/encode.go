@@ -20,17 +20,21 @@ func values(l *Letter) []any {
 	hasPlace := o.Position != "" || o.Partition != 0 || o.Offset != 0
 
 	args := []any{
-		l.ConsumerID, pgtype.UUID{Bytes: l.MessageID, Valid: true}, l.Fingerprint, string(l.Reason), l.Attempts,
+		l.ConsumerID,
+		pgtype.UUID{Bytes: l.MessageID, Valid: true},
+		l.Fingerprint, string(l.Reason), l.Attempts,
 		a.time("first_failed_at", l.FirstFailedAt), a.time("last_failed_at", l.LastFailedAt), a.chain(l.Errors),
 
-		messageText, rawID, a.text("message_type", m.Type), m.Key, pgtype.Int8{Int64: m.Version, Valid: m.Version != 0},
+		messageText, rawID, a.text("message_type", m.Type), m.Key,
+		pgtype.Int8{Int64: m.Version, Valid: m.Version != 0},
 		a.text("correlation_id", m.CorrelationID), a.text("causation_id", m.CausationID), a.text("source", m.Source),
 		a.text("content_type", m.ContentType), a.time("occurred_at", m.OccurredAt),
 
 		m.Payload, headerNames, headerValues, headerTags,
 
 		a.text("origin_transport", o.Transport), a.text("origin_topic", o.Topic),
-		pgtype.Int4{Int32: o.Partition, Valid: hasPlace}, pgtype.Int8{Int64: o.Offset, Valid: hasPlace},
+		pgtype.Int4{Int32: o.Partition, Valid: hasPlace},
+		pgtype.Int8{Int64: o.Offset, Valid: hasPlace},
 		a.text("origin_position", o.Position), a.text("origin_exchange", o.Exchange), a.text("origin_routing_key", o.RoutingKey),
 		a.time("origin_time", o.Time), o.Redelivered,
 	}

@@ -46,8 +46,12 @@ func TestStore_KeepsTheMessageAsItCame(t *testing.T) {
 		{name: "NoHeaders", message: handler.Message{ID: "1", Headers: nil}},
 		{name: "EmptyHeaders", message: handler.Message{ID: "1", Headers: handler.Headers{}}},
 		{name: "RepeatedNilAndBinaryHeaders", message: handler.Message{ID: "1", Headers: handler.Headers{
-			{Name: "a", Value: []byte("1")}, {Name: "b", Value: nil}, {Name: "a", Value: []byte{}},
-			{Name: "a", Value: everyByte}, {Name: "", Value: []byte("no name")}, {Name: "é", Value: []byte("{,\"}")},
+			{Name: "a", Value: []byte("1")},
+			{Name: "b", Value: nil},
+			{Name: "a", Value: []byte{}},
+			{Name: "a", Value: everyByte},
+			{Name: "", Value: []byte("no name")},
+			{Name: "é", Value: []byte("{,\"}")},
 		}}},
 		{name: "SomeHeadersTagged", message: handler.Message{ID: "1", Headers: handler.Headers{
 			{Name: "a", Value: []byte("1"), Tag: 'l'}, {Name: "b", Value: []byte("x")}, {Name: "c", Value: []byte("true"), Tag: 't'},

@@ -1,9 +1,6 @@
 package dlq_test
 
 import (
-	"context"
-	"crypto/rand"
-	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/internal/pgtest"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -23,21 +21,8 @@ type testBundle struct {
 
 func setup(t *testing.T) *testBundle {
 	t.Helper()
-	url := os.Getenv("DATABASE_URL")
-	if url == "" {
-		t.Skip("NO DATABASE: set DATABASE_URL to run this test")
-	}
-	pool, err := pgxpool.New(t.Context(), url)
-	require.NoError(t, err)
-	name := "dlq " + rand.Text()
-	_, err = schema.Up(t.Context(), pool, name, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_, err := pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA "+pgx.Identifier{name}.Sanitize()+" CASCADE")
-		require.NoError(t, err)
-		pool.Close()
-	})
-	return &testBundle{pool: pool, schema: name, store: dlq.NewStore(name)}
+	db := pgtest.New(t)
+	return &testBundle{pool: db.Pool, schema: db.Schema, store: dlq.NewStore(db.Schema)}
 }
 
 // inTx runs f in a transaction and commits it.

@@ -3,13 +3,13 @@ package schema_test
 import (
 	"context"
 	"crypto/rand"
-	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/semel-go/semel/internal/services"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -21,11 +21,7 @@ type testBundle struct {
 
 func setup(t *testing.T) *testBundle {
 	t.Helper()
-	url := os.Getenv("DATABASE_URL")
-	if url == "" {
-		t.Skip("NO DATABASE: set DATABASE_URL to run this test")
-	}
-	pool, err := pgxpool.New(t.Context(), url)
+	pool, err := pgxpool.New(t.Context(), services.Postgres(t))
 	require.NoError(t, err)
 	name := `a "b'c; ` + rand.Text() // it must be quoted wherever it stands
 	t.Cleanup(func() {
