@@ -13,7 +13,6 @@ import (
 type link struct {
 	proxy  *Proxy
 	client *net.TCPConn
-	muted  atomic.Bool // the client hears nothing any more
 	done   chan struct{}
 
 	// mu guards the fields below.
@@ -95,7 +94,7 @@ func (l *link) carryUp(server *net.TCPConn) {
 		}
 		r := seen.hit(&l.proxy.rule, buf[:n])
 		if r != nil {
-			l.muted.Store(true) // before the server can answer
+			_ = l.client.Close() // first: no answer is that fast
 		}
 		if _, errWrite := server.Write(buf[:n]); errWrite != nil {
 			l.cut()
@@ -103,7 +102,6 @@ func (l *link) carryUp(server *net.TCPConn) {
 		if r != nil {
 			// The server gets all bytes and a clean end. Closing that side
 			// hard could take bytes away that it has not read yet.
-			_ = l.client.Close()
 			_ = server.CloseWrite()
 			close(r.done)
 			return
@@ -115,7 +113,8 @@ func (l *link) carryUp(server *net.TCPConn) {
 	}
 }
 
-// carryDown carries bytes from server to client.
+// carryDown carries bytes from server to client. A client that is gone does not
+// end it: what the server still says is read, so that it can end in peace.
 func (l *link) carryDown(server *net.TCPConn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -123,11 +122,7 @@ func (l *link) carryDown(server *net.TCPConn) {
 		if n > 0 && !l.wait() {
 			return
 		}
-		if !l.muted.Load() {
-			if _, errWrite := l.client.Write(buf[:n]); errWrite != nil && !l.muted.Load() {
-				l.cut()
-			}
-		}
+		_, _ = l.client.Write(buf[:n])
 		if err != nil {
 			l.endOf(err, l.client)
 			return
