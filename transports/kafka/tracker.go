@@ -78,11 +78,7 @@ func (t *tracker) position() (m mark, ok bool) {
 	if t.passed.records == 0 {
 		return mark{}, false
 	}
-	offset := t.next
-	if len(t.entries) > 0 {
-		offset = t.entries[0].offset
-	}
-	return mark{kgo.EpochOffset{Epoch: t.epoch, Offset: offset}, t.passed}, true
+	return mark{kgo.EpochOffset{Epoch: t.epoch, Offset: t.resume()}, t.passed}, true
 }
 
 // commit notes that the broker has m.

@@ -50,7 +50,7 @@ func newGuard(ch *channel, prefetch int) *guard {
 }
 
 func (g *guard) acknowledge(tag uint64) {
-	_ = g.ch.Ack(tag, false) // never multiple: an earlier tag may still be at work
+	_ = ack(g.ch, tag)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.returns = 0
