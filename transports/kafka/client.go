@@ -15,6 +15,9 @@ const (
 	requestTimeout = 10 * time.Second // on top of what a request itself may take
 	fetchBytes     = 16 << 20         // per broker
 	partitionBytes = 1 << 20          // a larger record still comes, alone
+	// A fetch that waits for records holds up partitions that were assigned, or
+	// let go on, since it was sent. The client's own five seconds are long.
+	fetchWait = 500 * time.Millisecond
 )
 
 // newClient makes the client of m. It has no topics yet and so stays out of
@@ -47,6 +50,7 @@ func defaults() []kgo.Opt {
 		kgo.ClientID("semel"),
 		kgo.DialTimeout(connectTimeout),
 		kgo.RequestTimeoutOverhead(requestTimeout),
+		kgo.FetchMaxWait(fetchWait),
 		kgo.FetchMaxBytes(fetchBytes),
 		kgo.FetchMaxPartitionBytes(partitionBytes),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // what was aborted never happened
