@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/schema"
+)
+
+// connectTimeout applies where the connection string says nothing.
+const connectTimeout = 10 * time.Second
+
+// call is one command with its command line.
+type call struct {
+	cmd    command
+	path   string
+	args   []string
+	stdout io.Writer
+
+	flags    *flag.FlagSet
+	schema   string
+	database string
+}
+
+// newCall returns a call with the flag that all commands have. A command adds
+// its own and then calls parse.
+func newCall(cmd command, path string, args []string, stdout io.Writer) *call {
+	c := &call{cmd: cmd, path: path, args: args, stdout: stdout, flags: flag.NewFlagSet(path, flag.ContinueOnError)}
+	c.flags.SetOutput(io.Discard)
+	c.flags.StringVar(&c.schema, "schema", schema.Default, "`name` of the schema that holds the tables")
+	return c
+}
+
+// needsDatabase adds the flag of the commands that talk to one.
+func (c *call) needsDatabase() {
+	c.flags.StringVar(&c.database, "database", "", "connection `string` of the database (default $DATABASE_URL)")
+}
+
+// parse reads the command line; flags may stand before and after arguments.
+func (c *call) parse() (arguments []string, err error) {
+	for args := c.args; ; args = c.flags.Args()[1:] {
+		if err := c.flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+			c.help()
+			return nil, err
+		} else if err != nil {
+			return nil, c.usage("%s", err)
+		}
+		if c.flags.NArg() == 0 {
+			break
+		}
+		arguments = append(arguments, c.flags.Arg(0))
+	}
+	if err := schema.CheckName(c.schema); err != nil {
+		return nil, c.usage("%s", err)
+	}
+	return arguments, nil
+}
+
+// parseNoArguments is for commands that have only flags.
+func (c *call) parseNoArguments() error {
+	arguments, err := c.parse()
+	if err == nil && len(arguments) > 0 {
+		err = c.usage("%s takes no argument, but got %q", c.path, arguments[0])
+	}
+	return err
+}
+
+func (c *call) help() {
+	fmt.Fprintf(c.stdout, "%s\n\nUsage: %s%s\n\n", c.cmd.summary, c.path, c.cmd.synopsis)
+	c.flags.SetOutput(c.stdout)
+	c.flags.PrintDefaults()
+}
+
+func (c *call) usage(format string, args ...any) error {
+	return &usageError{c.path, fmt.Sprintf(format, args...)}
+}
+
+// connect opens the database. No error of it shows the connection string,
+// which holds a password.
+func (c *call) connect(ctx context.Context) (*pgx.Conn, error) {
+	from, dsn := "-database", c.database
+	if dsn == "" {
+		from, dsn = "$DATABASE_URL", os.Getenv("DATABASE_URL")
+	}
+	if dsn == "" {
+		return nil, c.usage("no database: set $DATABASE_URL or give -database, for example postgres://user@localhost:5432/name")
+	}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, c.usage("read the connection string in %s: it is neither a URL such as postgres://user@localhost:5432/name nor key=value pairs that PostgreSQL knows", from)
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "semel"
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		cause := err
+		if inner := errors.Unwrap(err); inner != nil {
+			cause = inner // without the driver's own preface
+		}
+		return nil, fmt.Errorf("connect to database %q on %s:%d as %q (from %s): %w", config.Database, config.Host, config.Port, config.User, from, cause)
+	}
+	return conn, nil
+}
+
+// withDatabase runs do on a connection.
+func (c *call) withDatabase(ctx context.Context, do func(conn *pgx.Conn) error) error {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx) // the result is out already
+	}()
+	return do(conn)
+}

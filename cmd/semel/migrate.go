@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/schema"
+)
+
+func migrateCommands() []command {
+	return []command{
+		{name: "up", synopsis: " [flags]", summary: "Apply the migrations that are missing.", do: migrateUp},
+		{name: "down", synopsis: " -to VERSION -yes [flags]", summary: "Take migrations back; what they created is dropped.", do: migrateDown},
+		{name: "status", synopsis: " [flags]", summary: "Show which migrations are applied.", do: migrateStatus},
+		{name: "print", synopsis: " [flags]", summary: "Print the SQL for a DBA to run; needs no database.", do: migratePrint},
+	}
+}
+
+func migrateUp(ctx context.Context, c *call) error {
+	c.needsDatabase()
+	to := c.flags.Int("to", schema.Version, "`version` to go up to")
+	if err := c.parseNoArguments(); err != nil {
+		return err
+	}
+	if *to < 1 || *to > schema.Version {
+		return c.usage("-to %d: the versions to go up to are 1 to %d", *to, schema.Version)
+	}
+	return c.withDatabase(ctx, func(conn *pgx.Conn) error {
+		done, err := schema.Up(ctx, conn, c.schema, *to)
+		for _, m := range done {
+			fmt.Fprintf(c.stdout, "applied %d %s\n", m.Version, m.Name)
+		}
+		if err == nil && len(done) == 0 {
+			fmt.Fprintf(c.stdout, "schema %q is up to date\n", c.schema)
+		}
+		return err
+	})
+}
+
+var errNotConfirmed = errors.New("nothing was done: add -yes to do it")
+
+func migrateDown(ctx context.Context, c *call) error {
+	c.needsDatabase()
+	to := c.flags.Int("to", -1, "`version` to go down to, 0 to drop everything")
+	yes := c.flags.Bool("yes", false, "do it; without it only show what would be dropped")
+	if err := c.parseNoArguments(); err != nil {
+		return err
+	}
+	if *to < 0 || *to >= schema.Version {
+		return c.usage("say with -to how far to go down: 0 (drop everything) to %d", schema.Version-1)
+	}
+	return c.withDatabase(ctx, func(conn *pgx.Conn) error {
+		migrations, err := schema.Status(ctx, conn, c.schema)
+		if err != nil {
+			return err
+		}
+		at := 0
+		for _, m := range migrations {
+			if !m.AppliedAt.IsZero() {
+				at = m.Version
+			}
+		}
+		if at <= *to {
+			fmt.Fprintf(c.stdout, "schema %q is at version %d already\n", c.schema, at)
+			return nil
+		}
+		if at <= schema.Version { // else Down refuses, and says why
+			if err := c.printDrops(at, *to); err != nil {
+				return err
+			}
+			if !*yes {
+				return errNotConfirmed
+			}
+		}
+		done, err := schema.Down(ctx, conn, c.schema, *to)
+		for _, m := range done {
+			fmt.Fprintf(c.stdout, "took back %d %s\n", m.Version, m.Name)
+		}
+		return err
+	})
+}
+
+// printDrops shows what going down destroys.
+func (c *call) printDrops(from, to int) error {
+	var sql strings.Builder
+	if err := schema.Print(&sql, c.schema, from, to); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stdout, "going down from version %d to %d drops, with all rows:\n", from, to)
+	for line := range strings.Lines(sql.String()) {
+		if what, ok := strings.CutPrefix(line, "DROP "); ok {
+			kind, name, _ := strings.Cut(strings.TrimSuffix(what, ";\n"), " ")
+			fmt.Fprintf(c.stdout, "  %s %s\n", strings.ToLower(kind), name)
+		}
+	}
+	return nil
+}
+
+func migrateStatus(ctx context.Context, c *call) error {
+	c.needsDatabase()
+	asJSON := c.flags.Bool("json", false, "print JSON")
+	if err := c.parseNoArguments(); err != nil {
+		return err
+	}
+	return c.withDatabase(ctx, func(conn *pgx.Conn) error {
+		migrations, err := schema.Status(ctx, conn, c.schema)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return writeJSON(c.stdout, migrationObjects(migrations))
+		}
+		t := newTable(c.stdout, "VERSION", "NAME", "OLDEST BINARY", "APPLIED")
+		for _, m := range migrations {
+			applied := "not yet"
+			if !m.AppliedAt.IsZero() {
+				applied = when(m.AppliedAt)
+			}
+			t.row(m.Version, m.Name, m.OldestBinary, applied)
+		}
+		return t.flush()
+	})
+}
+
+func migrationObjects(migrations []schema.Migration) []object {
+	objects := make([]object, 0, len(migrations))
+	for _, m := range migrations {
+		o := object{"version": m.Version, "name": m.Name, "oldest_binary": m.OldestBinary, "applied_at": nil}
+		if !m.AppliedAt.IsZero() {
+			o["applied_at"] = m.AppliedAt.UTC().Format(time.RFC3339Nano)
+		}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+func migratePrint(_ context.Context, c *call) error {
+	down := c.flags.Bool("down", false, "print the way down, from the newest version")
+	from := c.flags.Int("from", -1, "`version` the schema is at (default 0, with -down the newest)")
+	to := c.flags.Int("to", -1, "`version` to go to (default the newest, with -down 0)")
+	if err := c.parseNoArguments(); err != nil {
+		return err
+	}
+	first, last := 0, schema.Version
+	if *down {
+		first, last = last, first
+	}
+	if *from >= 0 {
+		first = *from
+	}
+	if *to >= 0 {
+		last = *to
+	}
+	if max(first, last) > schema.Version || (first > last) != *down && first != last {
+		return c.usage("there is no way %s from version %d to %d; the newest is %d", map[bool]string{false: "up", true: "down"}[*down], first, last, schema.Version)
+	}
+	return schema.Print(c.stdout, c.schema, first, last)
+}

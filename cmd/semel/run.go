@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// usageError is a command line that cannot be understood: exit code 2.
+type usageError struct {
+	path string // the command it was meant for: "semel migrate"
+	text string
+}
+
+func (e *usageError) Error() string {
+	return fmt.Sprintf("%s\nRun \"%s -h\" for help.", e.text, e.path)
+}
+
+// exitCode is 0 for success and for help that was asked for, 2 for a command
+// line that cannot be understood, 1 for all else.
+func exitCode(err error) int {
+	var usage *usageError
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.As(err, &usage):
+		return 2
+	}
+	return 1
+}
+
+// command is a name on the command line: a group of others or a thing to do.
+type command struct {
+	name     string
+	synopsis string // arguments and flags of their own, for the first line of help
+	summary  string
+	group    []command
+	do       func(ctx context.Context, c *call) error
+}
+
+func commands() []command {
+	return []command{
+		{name: "migrate", summary: "Create and change the tables.", group: migrateCommands()},
+		{name: "dlq", summary: "Look at the dead letters: messages that wait for a person.", group: dlqCommands()},
+	}
+}
+
+// run does what args say. It writes results to stdout, and an error to stderr
+// before it returns it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	root := command{name: "semel", summary: "Every message handled once, or in front of a person.", group: commands()}
+	err := root.run(ctx, "semel", args, stdout)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(stderr, "semel: %s\n", printable(err.Error()))
+	}
+	return err
+}
+
+func (c command) run(ctx context.Context, path string, args []string, stdout io.Writer) error {
+	if c.group == nil {
+		return c.do(ctx, newCall(c, path, args, stdout))
+	}
+	if len(args) == 0 {
+		return &usageError{path, path + " needs a command: " + c.names()}
+	}
+	switch args[0] {
+	case "-h", "-help", "--help", "help":
+		c.help(path, stdout)
+		return flag.ErrHelp
+	}
+	for _, sub := range c.group {
+		if sub.name == args[0] {
+			return sub.run(ctx, path+" "+sub.name, args[1:], stdout)
+		}
+	}
+	return &usageError{path, fmt.Sprintf("%s has no command %q, but: %s", path, args[0], c.names())}
+}
+
+func (c command) names() string {
+	var names []string
+	for _, sub := range c.group {
+		names = append(names, sub.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c command) help(path string, w io.Writer) {
+	fmt.Fprintf(w, "%s\n\nUsage: %s COMMAND\n\n", c.summary, path)
+	for _, sub := range c.group {
+		fmt.Fprintf(w, "  %-8s %s\n", sub.name, sub.summary)
+	}
+	fmt.Fprintf(w, "\nRun \"%s COMMAND -h\" for more.\n", path)
+}

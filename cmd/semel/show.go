@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/dlq"
+)
+
+func dlqShow(ctx context.Context, c *call) error {
+	c.needsDatabase()
+	asJSON := c.flags.Bool("json", false, "print JSON; bytes that are no text as base64")
+	arguments, err := c.parse()
+	if err != nil {
+		return err
+	}
+	if len(arguments) != 1 {
+		return c.usage("%s needs one argument, the id of a dead letter, but got %d", c.path, len(arguments))
+	}
+	id, err := strconv.ParseInt(arguments[0], 10, 64)
+	if err != nil || id < 1 {
+		return c.usage("%q is no id of a dead letter: it is a number, see \"semel dlq list\"", arguments[0])
+	}
+	return c.withLetters(ctx, func(conn *pgx.Conn, store dlq.Store) error {
+		l, err := store.Load(ctx, conn, id)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return writeJSON(c.stdout, whole(l))
+		}
+		printLetter(c.stdout, l)
+		return nil
+	})
+}
+
+// printLetter shows a dead letter to a person.
+func printLetter(w io.Writer, l *dlq.Letter) {
+	m, o := l.Message, &l.Message.Origin
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%-15s %s\n", name, oneLine(value, lineWidth))
+		}
+	}
+	field("dead letter", strconv.FormatInt(l.ID, 10))
+	field("consumer", consumerName(l))
+	field("reason", string(l.Reason))
+	field("state", string(l.State))
+	field("owner", l.Owner)
+	field("copies", strconv.FormatInt(l.Count, 10))
+	field("attempts", strconv.Itoa(l.Attempts))
+	field("first failed", when(l.FirstFailedAt))
+	field("last failed", when(l.LastFailedAt))
+	if !l.ResolvedAt.IsZero() {
+		field("settled", when(l.ResolvedAt))
+	}
+	field("altered", l.Altered)
+
+	fmt.Fprintln(w)
+	field("message", m.ID)
+	field("claimed as", uuidText(l.MessageID))
+	field("type", m.Type)
+	field("key", string(m.Key))
+	if m.Version != 0 {
+		field("version", strconv.FormatInt(m.Version, 10))
+	}
+	field("correlation id", m.CorrelationID)
+	field("causation id", m.CausationID)
+	field("source", m.Source)
+	field("content type", m.ContentType)
+	if !m.OccurredAt.IsZero() {
+		field("occurred", when(m.OccurredAt))
+	}
+	field("from", strings.TrimSpace(o.Transport+" "+o.Topic))
+	if o.Position != "" {
+		field("position", fmt.Sprintf("%s (partition %d, offset %d)", o.Position, o.Partition, o.Offset))
+	}
+	field("exchange", o.Exchange)
+	field("routing key", o.RoutingKey)
+	if !o.Time.IsZero() {
+		field("broker time", when(o.Time))
+	}
+
+	if len(l.Errors) > 0 {
+		fmt.Fprint(w, "\nerrors, outermost first\n")
+		for _, text := range l.Errors {
+			fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(printable(text), "\n", "\n    "))
+		}
+	}
+	if len(m.Headers) > 0 {
+		fmt.Fprint(w, "\nheaders\n")
+		for _, h := range m.Headers {
+			value := "(no value)"
+			if h.Value != nil {
+				value = oneLine(string(h.Value), lineWidth)
+			}
+			fmt.Fprintf(w, "  %s: %s\n", oneLine(h.Name, lineWidth), value)
+		}
+	}
+	switch {
+	case m.Payload == nil:
+		fmt.Fprint(w, "\nno payload (a tombstone)\n")
+	case len(m.Payload) == 0:
+		fmt.Fprint(w, "\nempty payload\n")
+	default:
+		fmt.Fprintf(w, "\npayload, %d bytes\n%s", len(m.Payload), body(m.Payload))
+	}
+}
+
+// lineWidth bounds what stands on one line; -json has all of it.
+const lineWidth = 500
+
+func uuidText(id [16]byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}
