@@ -32,6 +32,7 @@ help: ## list the targets
 
 .PHONY: test
 test: services-up ## run all tests against real services, with -race, and compile the examples
+	@scripts/compiler.sh
 	@$(with_services) go test -race -count=1 -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(RUN)' $(PKG)
 	@echo "examples"
 	@go -C examples vet ./...

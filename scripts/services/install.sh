@@ -1,25 +1,30 @@
 # Packages. On Debian and its kin what is missing is installed; elsewhere we
-# say which variables to set.
+# say what to do.
 
+# install_for installs what the services named need and lack.
 install_for() {
 	local name packages=()
-	[ "$(uname -s)" = Linux ] || fail "can start services on Linux only. $(instead)"
+	local otherwise="start PostgreSQL, Kafka and RabbitMQ yourself and set DATABASE_URL, KAFKA_BROKERS and AMQP_URL"
+	[ "$(uname -s)" = Linux ] || fail "can start services on Linux only: $otherwise"
 	for name in "$@"; do
 		mapfile -t -O ${#packages[@]} packages < <("${name}_packages")
 	done
 	[ ${#packages[@]} -gt 0 ] || return 0
-
-	command -v apt-get >/dev/null || fail "this system has no apt-get to install ${packages[*]} with. $(instead)"
-	say install "${packages[*]}"
 	no_default_cluster
-	if ! { apt_get update && apt_get install --no-install-recommends "${packages[@]}"; } >"$state/install.out" 2>&1; then
-		tail -n 20 "$state/install.out" >&2
-		fail "cannot install ${packages[*]}; above is the end of $state/install.out. Run as root, install them by hand, or else: $(instead)"
-	fi
+	install "$otherwise" "${packages[@]}"
 }
 
-instead() {
-	echo "Start PostgreSQL, Kafka and RabbitMQ yourself and set DATABASE_URL, KAFKA_BROKERS and AMQP_URL."
+# install OTHERWISE PACKAGE... installs packages; OTHERWISE says what a person
+# can do where that is impossible.
+install() {
+	local otherwise=$1 out=$state/install.out
+	shift
+	command -v apt-get >/dev/null || fail "this system has no apt-get to install $* with: $otherwise"
+	say install "$*"
+	if ! { apt_get update && apt_get install --no-install-recommends "$@"; } >"$out" 2>&1; then
+		tail -n 20 "$out" >&2
+		fail "cannot install $*; above is the end of $out. Run as root, or install them by hand, or $otherwise"
+	fi
 }
 
 # apt_get runs as root, by sudo where that asks nothing. RUNLEVEL=1 keeps
@@ -28,7 +33,7 @@ apt_get() {
 	local sudo=()
 	[ "$(id -u)" = 0 ] || sudo=(sudo -n)
 	"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-		apt-get -y -q -o DPkg::Lock::Timeout=600 "$@"
+		apt-get -y -q -o DPkg::Lock::Timeout=600 "$@" 9>&-
 }
 
 # no_default_cluster keeps the postgresql package from creating and starting a
