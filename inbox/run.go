@@ -48,6 +48,9 @@ func (in *Inbox) Run(ctx context.Context, src handler.Source) error {
 		return fmt.Errorf("run consumer %q: source is nil", in.consumer)
 	}
 	if err := in.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to end before it had begun: nothing was taken
+		}
 		return err
 	}
 
