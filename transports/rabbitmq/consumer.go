@@ -142,7 +142,9 @@ func (c *consumer) watch(ctx context.Context, ch *channel) error {
 // handOut gives one delivery to the engine, or back to the broker when the
 // engine does not take it.
 func (c *consumer) handOut(taking context.Context, d *amqp.Delivery, back *guard, revoked <-chan struct{}) {
-	if taking.Err() != nil {
+	// Asked here too: what arrives after Pause has returned must not be handed
+	// out while the goroutine that cancels the consumer is still waking up.
+	if paused, _ := c.isPaused(); paused || taking.Err() != nil {
 		back.requeue(d.DeliveryTag)
 		return
 	}

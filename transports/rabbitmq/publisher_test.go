@@ -51,6 +51,14 @@ func TestPublisher_Unroutable(t *testing.T) {
 		require.False(t, handler.IsPermanent(err))
 	}
 	require.Equal(t, 50, b.ready(t))
+
+	// Return and confirm come together where nothing is stored in between.
+	for i := range msgs {
+		msgs[i] = &handler.Message{Type: "lost"}
+	}
+	for i, err := range p.Publish(t.Context(), msgs) {
+		require.ErrorIs(t, err, rabbitmq.ErrUnroutable, "message %d", i)
+	}
 }
 
 // Case Q6: the broker refuses (nack), here because the queue is full. Unknown,

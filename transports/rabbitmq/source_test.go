@@ -107,11 +107,11 @@ func TestSource_PauseGivesBackWhatIsNotStarted(t *testing.T) {
 	t.Parallel()
 
 	b := setup(t)
-	b.publish(t, text("running"), text("waiting"), text("buffered"))
+	b.publish(t, text("running"), text("waiting"), text("offered"), text("buffered"))
 	l := &line{}
 	config := b.sourceConfig()
 	config.Dial = l.dial
-	r := run(t, config, transporttest.SinkConfig{Limit: 2}) // the third waits for room
+	r := run(t, config, transporttest.SinkConfig{Limit: 2}) // the third is offered to it, the fourth waits in the client
 	started, waiting := r.next(t, "running"), r.next(t, "waiting")
 	r.sink.AwaitBlocked(t)
 
@@ -119,12 +119,12 @@ func TestSource_PauseGivesBackWhatIsNotStarted(t *testing.T) {
 	requireRevoked(t, waiting)
 	waiting.Returned(errGiveBack)
 	r.await(t, rabbitmq.Paused)
-	require.Eventually(t, func() bool { return b.ready(t) == 2 }, patience, tick, "what was not started is not back in the queue")
+	require.Eventually(t, func() bool { return b.ready(t) == 3 }, patience, tick, "what was not started is not back in the queue")
 	require.Equal(t, 1, r.source.Stats().InFlight)
 	started.Settled() // on the channel it came from, which is still there
 
 	r.source.Resume()
-	for _, id := range []string{"waiting", "buffered"} {
+	for _, id := range []string{"waiting", "offered", "buffered"} {
 		d := r.next(t, id)
 		select {
 		case <-d.Revoked:
