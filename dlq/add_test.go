@@ -106,7 +106,7 @@ func TestStore_Again(t *testing.T) {
 	t.Parallel()
 
 	b := setup(t)
-	b.add(t, letter(dlq.Mismatch, "mismatch", 2)) // has the same id and must not be counted
+	mismatch := b.add(t, letter(dlq.Mismatch, "mismatch", 2)) // has the same id and must not be counted
 	id := b.add(t, letter(dlq.BadID, "bad", 1))
 	before := b.load(t, id)
 
@@ -124,6 +124,7 @@ func TestStore_Again(t *testing.T) {
 	require.Equal(t, 3, l.Attempts)
 	require.True(t, l.LastFailedAt.After(before.LastFailedAt))
 	require.Equal(t, before.FirstFailedAt, l.FirstFailedAt)
+	require.Equal(t, int64(1), b.load(t, mismatch).Count)
 }
 
 func TestStore_Resolve(t *testing.T) {
