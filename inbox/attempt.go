@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -11,11 +10,6 @@ import (
 	"github.com/semel-go/semel/dedup"
 	"github.com/semel-go/semel/handler"
 )
-
-// engineTimeout bounds each round trip of the engine's own statements, above
-// what the claim may wait for a lock: a database that accepts and never
-// answers is an outage too.
-const engineTimeout = 10 * time.Second
 
 // attempt runs a message once: claim and BEGIN in one round trip, the handler,
 // COMMIT. Each attempt has a fresh transaction, and nothing of a failed one is
@@ -51,13 +45,13 @@ func (in *Inbox) finish(ctx context.Context, tx *claimedTx, t *task, result call
 	}
 	if result.err != nil {
 		result.connLost = tx.conn.Conn().IsClosed()
-		tx.rollback(ctx)
+		in.rollback(ctx, tx)
 		return verdict{}, result
 	}
 	in.observe(ctx, Event{Kind: Handled, Message: t.msg, Attempt: t.attempts + 1})
 	if t.replay != nil {
 		if v := in.resolve(ctx, tx, t); v.kind != 0 {
-			tx.rollback(ctx)
+			in.rollback(ctx, tx)
 			return v, result
 		}
 	}
@@ -84,12 +78,12 @@ func (in *Inbox) claim(ctx context.Context, t *task, outcome handler.Outcome) (*
 	var claimed [len(entries)]bool
 	in.store.QueueClaim(b, entries[:], t.replay != nil, in.limits, claimed[:])
 
-	sendCtx, cancel := context.WithTimeout(ctx, in.cfg.LockTimeout+engineTimeout)
+	sendCtx, cancel := context.WithTimeout(ctx, in.cfg.LockTimeout+in.cfg.StatementTimeout)
 	defer cancel()
 	results := conn.Conn().SendBatch(sendCtx, b)
 	tx := &claimedTx{Tx: results.Tx(), conn: conn}
 	if err := results.Close(); err != nil {
-		tx.rollback(ctx)
+		in.rollback(ctx, tx)
 		tx.release()
 		return nil, in.judgeClaim(ctx, fmt.Errorf("claim message: %w", err))
 	}
@@ -106,7 +100,7 @@ func (in *Inbox) unclaimed(ctx context.Context, tx *claimedTx, t *task) verdict 
 	b := &pgx.Batch{}
 	in.store.QueueSeen(b, in.consumerID, t.identity.id, &seen)
 	b.Queue("rollback")
-	sendCtx, cancel := context.WithTimeout(ctx, engineTimeout)
+	sendCtx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
 	err := tx.conn.Conn().SendBatch(sendCtx, b).Close()
 	tx.release()
@@ -160,10 +154,10 @@ func (tx *claimedTx) whole() error {
 	}
 }
 
-// rollback ends the transaction whatever happens to ctx. Where it fails the
+// rollback ends a transaction whatever happens to ctx. Where it fails the
 // connection is broken, and the pool drops it at release.
-func (tx *claimedTx) rollback(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTimeout)
+func (in *Inbox) rollback(ctx context.Context, tx *claimedTx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
 	defer cancel()
 	_ = tx.Rollback(ctx)
 }
@@ -174,7 +168,7 @@ func (tx *claimedTx) release() { tx.conn.Release() }
 // acquire takes a connection. It does not wait for ever: a pool that others
 // have emptied, or a server that does not answer, is an outage.
 func (in *Inbox) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
 	return in.pool.Acquire(ctx)
 }

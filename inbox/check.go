@@ -50,7 +50,7 @@ func (in *Inbox) start(ctx context.Context) error {
 }
 
 func (in *Inbox) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*engineTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 3*in.cfg.StatementTimeout)
 	defer cancel()
 	var commit, encoding, readOnly string
 	err := in.pool.QueryRow(ctx, settingsSQL).Scan(&commit, &encoding, &readOnly)

@@ -44,6 +44,12 @@ type Config struct {
 	// Defaults to 2 s.
 	LockTimeout time.Duration
 
+	// StatementTimeout bounds each round trip of the engine's own statements,
+	// and its wait for a connection of the pool; a database that accepts and
+	// never answers is an outage too. COMMIT may take as long as a handler.
+	// Defaults to 10 s.
+	StatementTimeout time.Duration
+
 	// QuickAttempts is how many attempts a message gets in place before it
 	// goes to the dead letters. Defaults to 3.
 	QuickAttempts int
@@ -133,6 +139,7 @@ func (c Config) withDefaults(maxConns int32) Config {
 	setDefault(&c.WatchdogGrace, 5*time.Second)
 	setDefault(&c.DrainTimeout, 30*time.Second)
 	setDefault(&c.LockTimeout, 2*time.Second)
+	setDefault(&c.StatementTimeout, 10*time.Second)
 	setDefault(&c.QuickAttempts, 3)
 	setDefault(&c.QuickDelay, 50*time.Millisecond)
 	setDefault(&c.QuickMaxDelay, time.Second)
@@ -173,6 +180,7 @@ func (c Config) validate(maxConns int32) error {
 		{"WatchdogGrace", c.WatchdogGrace},
 		{"DrainTimeout", c.DrainTimeout},
 		{"LockTimeout", c.LockTimeout},
+		{"StatementTimeout", c.StatementTimeout},
 		{"QuickDelay", c.QuickDelay},
 		{"QuickMaxDelay", c.QuickMaxDelay},
 		{"OutageMaxDelay", c.OutageMaxDelay},

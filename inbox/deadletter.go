@@ -46,7 +46,7 @@ func (in *Inbox) writeDeadLetter(ctx context.Context, t *task) verdict {
 	}
 	defer tx.release()
 	if err := in.add(ctx, tx, in.letter(t)); err != nil {
-		tx.rollback(ctx)
+		in.rollback(ctx, tx)
 		return in.judgeOwn(ctx, err)
 	}
 	v = in.commit(ctx, tx, t, handler.Dead)
@@ -83,7 +83,7 @@ func (in *Inbox) countAgain(ctx context.Context, t *task) verdict {
 }
 
 func (in *Inbox) add(ctx context.Context, tx pgx.Tx, letter *dlq.Letter) error {
-	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
 	_, err := in.letters.Add(ctx, tx, letter)
 	return err
@@ -91,7 +91,7 @@ func (in *Inbox) add(ctx context.Context, tx pgx.Tx, letter *dlq.Letter) error {
 
 // inTx runs statements of the engine in a transaction of their own.
 func (in *Inbox) inTx(ctx context.Context, f func(context.Context, pgx.Tx) (handler.Outcome, error)) verdict {
-	ctx, cancel := context.WithTimeout(ctx, 3*engineTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 3*in.cfg.StatementTimeout)
 	defer cancel()
 	var outcome handler.Outcome
 	err := pgx.BeginFunc(ctx, in.pool, func(tx pgx.Tx) (err error) {
@@ -167,7 +167,7 @@ func (in *Inbox) announce(ctx context.Context, t *task, reason dlq.Reason, cause
 
 // look reads the message's row outside of any transaction.
 func (in *Inbox) look(ctx context.Context, t *task) (dedup.Seen, error) {
-	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
 	var seen dedup.Seen
 	b := &pgx.Batch{}

@@ -18,7 +18,7 @@ import (
 // probe asks whether the database does its part: a claim of a fresh random id,
 // rolled back.
 func (in *Inbox) probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
 	var id dedup.ID
 	_, _ = rand.Read(id[:]) // never fails

@@ -71,7 +71,7 @@ func letterFingerprint(letter *dlq.Letter) pgtype.Int8 {
 
 // resolve closes the dead letter in the transaction of the handler.
 func (in *Inbox) resolve(ctx context.Context, tx *claimedTx, t *task) verdict {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
 	defer cancel()
 	if _, err := in.letters.Resolve(ctx, tx, t.replay.ID); err != nil {
 		return in.judgeOwn(context.WithoutCancel(ctx), err)

@@ -1,0 +1,142 @@
+package inbox_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/inbox"
+	"github.com/semel-go/semel/schema"
+	"github.com/semel-go/semel/transports/memory"
+)
+
+// with returns a pool on the same database with other session settings.
+func (b *testBundle) with(t *testing.T, settings map[string]string) *pgxpool.Pool {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	for name, value := range settings {
+		cfg.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// What can be known at start is an error at start, from Process and from Run,
+// and names what to do.
+func TestStart_Refused(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	unreachable, err := pgxpool.New(t.Context(), "postgres://app:hunter2@127.0.0.1:1/app?connect_timeout=1") //nolint:gosec // made up
+	require.NoError(t, err)
+	t.Cleanup(unreachable.Close)
+
+	tests := []struct {
+		name string
+		pool *pgxpool.Pool
+		cfg  inbox.Config
+		want error
+		says string
+	}{
+		{name: "SynchronousCommitOff", pool: b.with(t, map[string]string{"synchronous_commit": "off"}), want: inbox.ErrSynchronousCommit, says: "set it to on"},
+		{name: "ReadOnly", pool: b.with(t, map[string]string{"default_transaction_read_only": "on"}), want: inbox.ErrReadOnlyDatabase, says: "primary"},
+		{name: "NoTables", pool: b.Pool, cfg: inbox.Config{Schema: "nobody_made_this"}, want: schema.ErrOutdated, says: "semel migrate up"},
+		{name: "Unreachable", pool: unreachable, want: inbox.ErrOutage, says: "127.0.0.1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			if tt.cfg.Schema == "" {
+				tt.cfg.Schema = b.Schema
+			}
+			in, err := inbox.New(tt.pool, "shipping", effect, tt.cfg)
+			require.NoError(t, err, "New does no I/O")
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+
+			_, err = in.Process(ctx, message("evt_1"))
+			require.ErrorIs(t, err, tt.want)
+			require.ErrorContains(t, err, tt.says)
+			require.ErrorContains(t, err, `"shipping"`)
+			require.NotContains(t, err.Error(), "hunter2")
+
+			err = in.Run(ctx, memory.NewSource(memory.NewQueue("payments")))
+			require.ErrorIs(t, err, tt.want)
+		})
+	}
+}
+
+// The checks run again after they failed: mending the database is enough.
+func TestStart_AgainAfterFailing(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	table := pgx.Identifier{b.Schema, "schema_migrations"}.Sanitize()
+	b.exec(t, `ALTER TABLE `+table+` RENAME TO hidden`)
+	in := b.inbox(t, effect, inbox.Config{})
+	_, err := in.Process(t.Context(), message("evt_1"))
+	require.ErrorIs(t, err, schema.ErrOutdated)
+
+	b.exec(t, `ALTER TABLE `+pgx.Identifier{b.Schema, "hidden"}.Sanitize()+` RENAME TO schema_migrations`)
+	outcome, err := in.Process(t.Context(), message("evt_1"))
+
+	require.NoError(t, err)
+	require.Equal(t, handler.Processed, outcome)
+}
+
+func TestStart_MissingPermission(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	role := fmt.Sprintf("semel_test_%d", time.Now().UnixNano())
+	b.exec(t, `CREATE ROLE `+role+` LOGIN PASSWORD 'weak'`)
+	t.Cleanup(func() {
+		_, err := b.Pool.Exec(context.Background(), `DROP OWNED BY `+role+`; DROP ROLE `+role)
+		require.NoError(t, err)
+	})
+	b.exec(t, `GRANT USAGE ON SCHEMA `+pgx.Identifier{b.Schema}.Sanitize()+` TO `+role)
+	b.exec(t, `GRANT SELECT ON ALL TABLES IN SCHEMA `+pgx.Identifier{b.Schema}.Sanitize()+` TO `+role)
+	cfg, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	cfg.ConnConfig.User, cfg.ConnConfig.Password = role, "weak"
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{})
+
+	_, err = in.Process(t.Context(), message("evt_1"))
+
+	require.ErrorIs(t, err, schema.ErrForbidden)
+	require.ErrorContains(t, err, "GRANT")
+	require.ErrorContains(t, err, "processed_messages")
+}
+
+// Two names with one number would take each other's messages for duplicates.
+func TestStart_ConsumerCollision(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.exec(t, `INSERT INTO `+pgx.Identifier{b.Schema, "consumers"}.Sanitize()+` (id, name) VALUES ($1, 'another')`, dedup.ConsumerID("shipping"))
+
+	_, err := b.inbox(t, effect, inbox.Config{}).Process(t.Context(), message("evt_1"))
+
+	require.ErrorIs(t, err, dedup.ErrConsumerCollision)
+	require.ErrorContains(t, err, `"another"`)
+}
+
+func TestRun_NoSource(t *testing.T) {
+	t.Parallel()
+
+	require.ErrorContains(t, setup(t).inbox(t, effect, inbox.Config{}).Run(t.Context(), nil), "source is nil")
+}

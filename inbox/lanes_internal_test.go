@@ -1,0 +1,174 @@
+package inbox
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// starter records the order in which lanes starts tasks.
+type starter struct{ started []*task }
+
+func (s *starter) start(t *task) { s.started = append(s.started, t) }
+
+func testRun() *run { return &run{queued: make(map[*task]struct{})} }
+
+func TestLanes_OneOfAKeyAtATime(t *testing.T) {
+	t.Parallel()
+
+	var s starter
+	l := newLanes(4, s.start)
+	a1, a2, b1, free := &task{key: "a"}, &task{key: "a"}, &task{key: "b"}, &task{}
+	for _, task := range []*task{a1, a2, b1, free} {
+		l.enter(task)
+	}
+	require.Equal(t, []*task{a1, b1, free}, s.started)
+
+	l.leave(b1)
+	require.Len(t, s.started, 3, "a2 waits for a1, not for a slot")
+
+	l.leave(a1)
+	require.Equal(t, a2, s.started[3])
+	l.leave(a2)
+	l.leave(free)
+	require.Empty(t, l.byKey, "a lane lives only while it has tasks")
+}
+
+func TestLanes_OldestFirst(t *testing.T) {
+	t.Parallel()
+
+	var s starter
+	l := newLanes(1, s.start)
+	tasks := []*task{{}, {key: "a"}, {}, {key: "b"}}
+	for _, task := range tasks {
+		l.enter(task)
+	}
+	for i, task := range tasks {
+		require.Equal(t, tasks[:i+1], s.started)
+		l.leave(task)
+	}
+}
+
+func TestLanes_RestKeepsTheLaneAndFreesTheSlot(t *testing.T) {
+	t.Parallel()
+
+	var s starter
+	l := newLanes(1, s.start)
+	a1, a2, b1 := &task{key: "a"}, &task{key: "a"}, &task{key: "b"}
+	l.enter(a1)
+	l.enter(a2)
+	l.enter(b1)
+
+	l.rest(a1)
+	require.Equal(t, []*task{a1, b1}, s.started, "b1 has the slot; a2 still waits for its key")
+
+	l.leave(b1)
+	require.Len(t, s.started, 2)
+	a1.granted = make(chan struct{}, 1)
+	l.rejoin(a1)
+	require.Len(t, a1.granted, 1)
+	l.leave(a1)
+	require.Equal(t, a2, s.started[2])
+}
+
+func TestLanes_Withdraw(t *testing.T) {
+	t.Parallel()
+
+	var s starter
+	l := newLanes(1, s.start)
+	a1, a2, a3 := &task{key: "a"}, &task{key: "a"}, &task{key: "a"}
+	for _, task := range []*task{a1, a2, a3} {
+		l.enter(task)
+	}
+	require.False(t, l.withdraw(a1), "it runs")
+	require.True(t, l.withdraw(a2))
+	l.leave(a2) // gone already: nothing happens
+	l.leave(a1)
+	require.Equal(t, []*task{a1, a3}, s.started)
+	running, waiting := l.counts()
+	require.Equal(t, 1, running)
+	require.Zero(t, waiting)
+}
+
+func TestLanes_HoldAndSweep(t *testing.T) {
+	t.Parallel()
+
+	var s starter
+	l := newLanes(2, s.start)
+	r := testRun()
+	l.hold(r)
+	a1, a2, b1 := &task{key: "a", run: r}, &task{key: "a", run: r}, &task{key: "b", run: r}
+	direct := &task{}
+	for _, task := range []*task{a1, a2, b1, direct} {
+		l.enter(task)
+	}
+	require.Equal(t, []*task{direct}, s.started, "only the run is held, not Process")
+
+	require.Equal(t, []*task{a1}, l.sweep(r, func(t *task) bool { return t == a1 }))
+	l.release(r)
+	require.Equal(t, []*task{direct, b1}, s.started)
+	l.leave(direct)
+	require.Equal(t, []*task{direct, b1, a2}, s.started, "the swept head lets its key go on")
+	require.Empty(t, l.sweep(r, func(*task) bool { return true }), "what was started cannot be swept")
+}
+
+// Whatever is done to the lanes: never more tasks than slots, never two of one
+// key, each key in order, and all that entered comes to an end.
+func TestLanes_RandomWalk(t *testing.T) {
+	t.Parallel()
+
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		const slots = 3
+		var live []*task // started, not left
+		position := map[*task]int{}
+		last := map[string]int{}
+		l := newLanes(slots, func(started *task) {
+			live = append(live, started)
+			if started.key != "" {
+				require.Greater(t, position[started], last[started.key], "seed %d", seed)
+				last[started.key] = position[started]
+			}
+		})
+		runs := []*run{testRun(), testRun()}
+		entered, swept := 0, 0
+		for step := range 2000 {
+			running := map[string]bool{}
+			require.LessOrEqual(t, len(live), slots)
+			for _, task := range live {
+				require.False(t, task.key != "" && running[task.key], "seed %d: two of key %q", seed, task.key)
+				running[task.key] = true
+			}
+			switch op := rng.IntN(10); {
+			case op < 5 && step < 1500:
+				task := &task{run: runs[rng.IntN(2)], key: []string{"", "a", "b", "c"}[rng.IntN(4)]}
+				entered++
+				position[task] = entered
+				l.enter(task)
+			case op == 5:
+				l.hold(runs[rng.IntN(2)])
+			case op == 6:
+				l.release(runs[rng.IntN(2)])
+			case op == 7 && step%10 == 0:
+				swept += len(l.sweep(runs[rng.IntN(2)], func(*task) bool { return rng.IntN(2) == 0 }))
+			case len(live) > 0:
+				i := rng.IntN(len(live))
+				task := live[i]
+				live = append(live[:i:i], live[i+1:]...)
+				l.leave(task)
+			}
+		}
+		l.release(runs[0])
+		l.release(runs[1])
+		for len(live) > 0 {
+			task := live[0]
+			live = live[1:]
+			l.leave(task)
+		}
+		running, waiting := l.counts()
+		require.Zero(t, running+waiting, "seed %d", seed)
+		require.Empty(t, l.byKey)
+		_ = swept
+	}
+}
