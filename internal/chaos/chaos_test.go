@@ -1,0 +1,53 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/semel-go/semel/internal/chaos/campaign"
+	"github.com/semel-go/semel/internal/chaos/wire"
+	"github.com/semel-go/semel/internal/services"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Two kills at each point on each broker. CHAOS_KILLS, CHAOS_POINT,
+// CHAOS_BROKER and CHAOS_PLANT narrow it and plant a bug, for the proof that
+// it would be seen (internal/plants).
+func TestChaos(t *testing.T) {
+	t.Parallel()
+
+	config := campaign.Config{Plant: os.Getenv("CHAOS_PLANT"), Progress: t.Output()}
+	var err error
+	config.Points, err = wire.Select(os.Getenv("CHAOS_POINT"), wire.Points())
+	require.NoError(t, err)
+	config.Brokers, err = wire.Select(os.Getenv("CHAOS_BROKER"), wire.Brokers())
+	require.NoError(t, err)
+	config.Kills = 2 * len(config.Points) * len(config.Brokers)
+	if kills := os.Getenv("CHAOS_KILLS"); kills != "" {
+		config.Kills, err = strconv.Atoi(kills)
+		require.NoError(t, err)
+	}
+	services.Postgres(t)
+	for _, broker := range config.Brokers {
+		switch broker {
+		case wire.Kafka:
+			services.Kafka(t)
+		case wire.RabbitMQ:
+			services.RabbitMQ(t)
+		}
+	}
+
+	summary, err := campaign.Run(t.Context(), config)
+
+	require.NoError(t, err)
+	var lines bytes.Buffer
+	summary.Write(&lines)
+	t.Log("\n" + lines.String())
+	require.NoError(t, summary.Err())
+}
