@@ -40,7 +40,7 @@ func TestStore_KeepsTheMessageAsItCame(t *testing.T) {
 				Exchange: "ex", RoutingKey: "rk", Time: at, Redelivered: true,
 			},
 		}},
-		{name: "FirstPlace", message: handler.Message{ID: "1", Origin: handler.Origin{Position: "topic/0/0"}}},
+		{name: "FirstPartition", message: handler.Message{ID: "1", Origin: handler.Origin{Position: "topic/0/41", Offset: 41}}},
 		{name: "Tombstone", message: handler.Message{ID: "1", Payload: nil}},
 		{name: "EmptyPayload", message: handler.Message{ID: "1", Payload: []byte{}, Key: []byte{}}},
 		{name: "NoHeaders", message: handler.Message{ID: "1", Headers: nil}},
