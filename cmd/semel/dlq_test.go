@@ -100,9 +100,9 @@ func TestDLQ(t *testing.T) {
 	})
 
 	t.Run("UnknownConsumer", func(t *testing.T) {
-		r := semel(t, db.URL, "dlq", "list", "-consumer", "shiping", "-schema", db.Schema)
+		r := semel(t, db.URL, "dlq", "list", "-consumer", "billing", "-schema", db.Schema)
 		require.Equal(t, 1, r.code)
-		require.Equal(t, "semel: no consumer \"shiping\": there are shipping\n", r.stderr)
+		require.Equal(t, "semel: no consumer \"billing\": there are shipping\n", r.stderr)
 	})
 
 	t.Run("UnknownLetter", func(t *testing.T) {
