@@ -108,14 +108,14 @@ func TestPublisher_NoConfirm(t *testing.T) {
 
 	b := setup(t)
 	l := &line{}
-	p := b.newPublisher(t, rabbitmq.PublisherConfig{Dial: l.dial, RequestTimeout: 100 * time.Millisecond})
+	p := b.newPublisher(t, rabbitmq.PublisherConfig{Dial: l.dial, RequestTimeout: time.Second})
 	require.NoError(t, publishOne(t.Context(), p, &handler.Message{ID: "a"}))
 	l.each((*wire).blackHole)
 
 	err := publishOne(t.Context(), p, &handler.Message{ID: "b"})
 
 	require.True(t, handler.IsUnavailable(err), "%v", err)
-	require.ErrorContains(t, p.Stats().LastError, "none of 1 within 100ms")
+	require.ErrorContains(t, p.Stats().LastError, "none of 1 within 1s")
 	require.NoError(t, publishOne(t.Context(), p, &handler.Message{ID: "b"}), "the publisher goes on")
 	require.Equal(t, 2, l.dialled())
 }
@@ -141,12 +141,12 @@ func TestPublisher_Blocked(t *testing.T) {
 
 	b := setup(t)
 	l := &line{}
-	p := b.newPublisher(t, rabbitmq.PublisherConfig{Dial: l.dial, RequestTimeout: 100 * time.Millisecond})
+	p := b.newPublisher(t, rabbitmq.PublisherConfig{Dial: l.dial, RequestTimeout: time.Second})
 	require.NoError(t, publishOne(t.Context(), p, &handler.Message{ID: "a"}))
 	l.each(func(w *wire) { w.slipIn(10, 60, append([]byte{10}, "low on mem"...)) })
 	require.Eventually(t, func() bool { return p.Stats().State == rabbitmq.Blocked }, patience, tick)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // longer than the request timeout
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond) // longer than the request timeout
 	defer cancel()
 	err := publishOne(ctx, p, &handler.Message{ID: "b"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -169,7 +169,7 @@ func TestPublisher_Blocked(t *testing.T) {
 	select {
 	case err := <-result:
 		require.Fail(t, "the publisher did not wait", "%v", err)
-	case <-time.After(300 * time.Millisecond):
+	case <-time.After(1500 * time.Millisecond):
 	}
 	l.each(func(w *wire) { w.setDeaf(false) })
 	require.NoError(t, <-result)

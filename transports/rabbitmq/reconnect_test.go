@@ -181,7 +181,7 @@ func TestSource_AnswerBlocks(t *testing.T) {
 	l := &line{}
 	config := b.sourceConfig()
 	config.Dial = l.dial
-	config.RequestTimeout = 200 * time.Millisecond
+	config.RequestTimeout = time.Second
 	r := run(t, config, transporttest.SinkConfig{})
 	b.publish(t, text("a"))
 	d := r.next(t, "a")

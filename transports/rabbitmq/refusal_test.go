@@ -116,7 +116,7 @@ func TestSource_RequestTimeout(t *testing.T) {
 	b := setup(t)
 	l := &line{}
 	config := b.sourceConfig()
-	config.RequestTimeout = 50 * time.Millisecond
+	config.RequestTimeout = 500 * time.Millisecond
 	config.Dial = l.dial
 	first := true
 	config.Declare = func(ch *amqp.Channel) error {
@@ -130,7 +130,7 @@ func TestSource_RequestTimeout(t *testing.T) {
 	r := run(t, config, transporttest.SinkConfig{})
 
 	r.await(t, rabbitmq.Consuming)
-	require.ErrorContains(t, r.source.Stats().LastError, "declare what the consumer needs: no answer within 50ms")
+	require.ErrorContains(t, r.source.Stats().LastError, "declare what the consumer needs: no answer within 500ms")
 	r.stop(t)
 }
 

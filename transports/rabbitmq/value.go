@@ -185,10 +185,13 @@ func secondsText(t time.Time) string {
 }
 
 func parseSeconds(s string) (time.Time, error) {
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return time.Unix(n, 0), nil
+	seconds, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		var t time.Time
+		t, err = time.Parse(time.RFC3339, s)
+		seconds = t.Unix()
 	}
-	return time.Parse(time.RFC3339, s)
+	return time.Unix(seconds, 0).UTC(), err
 }
 
 // jsonText writes a table or an array as plain JSON, for people and for those
