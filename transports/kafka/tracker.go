@@ -62,14 +62,17 @@ func (t *tracker) take(r *kgo.Record) *entry {
 // settle marks e, which may be any of those in flight.
 func (t *tracker) settle(e *entry) {
 	e.settled, e.record = true, nil
-	for len(t.entries) > 0 && t.entries[0].settled {
-		first := t.entries[0]
-		t.entries[0] = nil // or the array behind the slice keeps it alive
-		t.entries = t.entries[1:]
-		t.epoch = first.epoch
-		t.passed.records++
-		t.passed.bytes += first.bytes
-	}
+	t.pass()
+}
+
+// passFirst leaves the first record behind.
+func (t *tracker) passFirst() {
+	first := t.entries[0]
+	t.entries[0] = nil // or the array behind the slice keeps it alive
+	t.entries = t.entries[1:]
+	t.epoch = first.epoch
+	t.passed.records++
+	t.passed.bytes += first.bytes
 }
 
 // position returns what may be committed now. There is nothing to commit
@@ -78,7 +81,11 @@ func (t *tracker) position() (m mark, ok bool) {
 	if t.passed.records == 0 {
 		return mark{}, false
 	}
-	return mark{kgo.EpochOffset{Epoch: t.epoch, Offset: t.resume()}, t.passed}, true
+	offset := t.next
+	if len(t.entries) > 0 {
+		offset = t.entries[0].offset
+	}
+	return mark{kgo.EpochOffset{Epoch: t.epoch, Offset: offset}, t.passed}, true
 }
 
 // commit notes that the broker has m.

@@ -105,8 +105,10 @@ func TestCount(t *testing.T) {
 			tb.dead(a2, "exhausted", bytesSent)
 			tb.dead(poison6, "undecodable", bytesSent)
 		}, want: Tally{Lost: 1}, wantNote: "evt_2 is dead, reason exhausted, though"},
-		{name: "DeadBesideItsEffect", happened: func(tb *tables) { good(tb); tb.dead(a2, "mismatch", bytesSent) },
-			want: Tally{Lost: 1}, wantNote: "a copy of evt_2 is dead"},
+		{
+			name: "DeadBesideItsEffect", happened: func(tb *tables) { good(tb); tb.dead(a2, "mismatch", bytesSent) },
+			want: Tally{Lost: 1}, wantNote: "a copy of evt_2 is dead",
+		},
 		{name: "Doubled", happened: func(tb *tables) { good(tb); tb.effects(none4, none4) }, want: Tally{Doubled: 2}, wantNote: "evt_4 has 3 effects"},
 		{name: "DoubledOutOfOrder", happened: func(tb *tables) { good(tb); tb.effects(a0) }, want: Tally{Doubled: 1}},
 		{name: "LostBesideDoubledOfOneKey", happened: func(tb *tables) { // the balances alone look well
@@ -119,18 +121,26 @@ func TestCount(t *testing.T) {
 			tb.row(b1)
 			tb.dead(poison6, "undecodable", bytesSent)
 		}, want: Tally{Lost: 1}, wantNote: "balances lack 1"},
-		{name: "PoisonLost", happened: func(tb *tables) { tb.effects(a0, b1, a2, a3, none4, none5) },
-			want: Tally{Lost: 1}, wantNote: "poison evt_6 is not in the dead letters"},
+		{
+			name: "PoisonLost", happened: func(tb *tables) { tb.effects(a0, b1, a2, a3, none4, none5) },
+			want: Tally{Lost: 1}, wantNote: "poison evt_6 is not in the dead letters",
+		},
 		{name: "PoisonAltered", happened: func(tb *tables) {
 			tb.effects(a0, b1, a2, a3, none4, none5)
 			tb.dead(poison6, "undecodable", bytesSent[1:])
 		}, want: Tally{Lost: 1}, wantNote: "other bytes"},
-		{name: "PoisonTwice", happened: func(tb *tables) { good(tb); tb.dead(poison6, "mismatch", bytesSent) },
-			want: Tally{Doubled: 1}, wantNote: "in the dead letters 2 times"},
-		{name: "PoisonTookEffect", happened: func(tb *tables) { good(tb); tb.effects(poison6) },
-			want: Tally{Doubled: 1}, wantNote: "evt_6 can only fail and has 1 effects"},
-		{name: "NeverSent", happened: func(tb *tables) { good(tb); tb.effects(99); tb.dead(98, "permanent", "") },
-			want: Tally{Lost: 1, Doubled: 1}, wantNote: "never sent"},
+		{
+			name: "PoisonTwice", happened: func(tb *tables) { good(tb); tb.dead(poison6, "mismatch", bytesSent) },
+			want: Tally{Doubled: 1}, wantNote: "in the dead letters 2 times",
+		},
+		{
+			name: "PoisonTookEffect", happened: func(tb *tables) { good(tb); tb.effects(poison6) },
+			want: Tally{Doubled: 1}, wantNote: "evt_6 can only fail and has 1 effects",
+		},
+		{
+			name: "NeverSent", happened: func(tb *tables) { good(tb); tb.effects(99); tb.dead(98, "permanent", "") },
+			want: Tally{Lost: 1, Doubled: 1}, wantNote: "never sent",
+		},
 		{name: "Reordered", happened: func(tb *tables) {
 			tb.effects(a2, b1, a0, a3, none4, none5)
 			tb.dead(poison6, "undecodable", bytesSent)

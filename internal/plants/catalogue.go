@@ -1,0 +1,46 @@
+package main
+
+import "strings"
+
+// plant is a known bug: a file with the build tag plant_NAME replaces one
+// function. All its proofs must catch it.
+type plant struct {
+	name   string
+	proofs []proof
+}
+
+func (p plant) tag() string { return "plant_" + strings.ReplaceAll(p.name, "-", "_") }
+
+// catalogue is all plants.
+func catalogue() []plant {
+	return []plant{
+		{"no-claim", []proof{ // every copy believes that it is the first
+			unit("./inbox", "TestConcurrency_FiftyCopiesInTwoProcesses"),
+			chaos("memory", "after-commit", 2, "doubled"),
+		}},
+		{"ack-before-commit", []proof{
+			chaos("memory", "before-commit", 2, "lost"),
+			chaos("rabbitmq", "after-handler", 2, "lost"),
+		}},
+		{"record-before-work", []proof{
+			unit("./inbox", "TestProcess_FailedThenRedelivered"),
+			chaos("memory", "after-handler", 2, "lost"),
+		}},
+		{"no-lanes", []proof{ // messages of a key run at once
+			unit("./inbox", "TestRun_OrderPerKey"),
+			chaos("memory", "after-claim", 10, "reordered"),
+		}},
+		{"settle-unhandled", []proof{ // what a drain gives back is acknowledged
+			unit("./inbox", "TestRun_DrainLetsRunningFinish"),
+			chaos("memory", "mid-drain", 2, "lost"),
+		}},
+		{"ack-high-water", []proof{ // commits past a record in flight
+			unit("./transports/kafka", "TestSource_CommitsTheLowestInFlight"),
+			chaos("kafka", "after-claim", 6, "lost"),
+		}},
+		{"multiple-ack", []proof{ // acknowledges earlier deliveries too
+			unit("./transports/rabbitmq", "TestSource_LaterSettledKeepsEarlier"),
+			chaos("rabbitmq", "after-claim", 2, "lost"),
+		}},
+	}
+}
