@@ -40,7 +40,6 @@ type consumerConfig struct {
 	Group       string
 	Member      string
 	AnyType     bool // types without a route are recorded, not dead
-	LogLevel    slog.Level
 }
 
 // consume is the consumer process: the service, as one would write it. It runs
@@ -59,7 +58,7 @@ func consume(stdin io.Reader) error {
 		time.Sleep(15 * time.Second) // more than a drain takes
 		os.Exit(1)
 	}()
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 
 	pool, err := openPool(ctx, c.DatabaseURL, c.Schema, c.Member, workers+2)
 	if err != nil {

@@ -52,21 +52,21 @@ func (r result) String() string {
 
 // deadLetters is one line of the report: those of one reason, and one of them.
 type deadLetters struct {
-	Reason, Message, Source, Error string
-	Count                          int64
+	Reason, Example, Error string
+	Count                  int64
 }
 
 func listDeadLetters(ctx context.Context, pool *pgxpool.Pool, schemaName string) ([]deadLetters, error) {
 	rows, err := pool.Query(ctx, schema.Qualify(`
 		SELECT DISTINCT ON (reason)
-		       reason, coalesce(message, ''), coalesce(source, ''), errors[1], count(*) OVER (PARTITION BY reason)
-		FROM (SELECT l.reason, l.errors, l.source, l.id, coalesce(l.message_text, l.raw_id::text) AS message FROM semel.dead_letters AS l) AS dead
+		       reason, coalesce(nullif(message_text, ''), source, ''), coalesce(errors[1], ''), count(*) OVER (PARTITION BY reason)
+		FROM semel.dead_letters
 		ORDER BY reason, id`, schemaName))
 	if err != nil {
 		return nil, fmt.Errorf("list the dead letters: %w", err)
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d deadLetters, err error) {
-		err = row.Scan(&d.Reason, &d.Message, &d.Source, &d.Error, &d.Count)
+		err = row.Scan(&d.Reason, &d.Example, &d.Error, &d.Count)
 		d.Error = strings.Join(strings.Fields(d.Error), " ")
 		return d, err
 	})
@@ -77,16 +77,16 @@ func listDeadLetters(ctx context.Context, pool *pgxpool.Pool, schemaName string)
 }
 
 // refundsFirst counts the orders that were refunded before they were paid, and
-// those of them that did not end as refunded.
-func refundsFirst(ctx context.Context, pool *pgxpool.Pool) (n, wrong int64, err error) {
+// those of them that stand at zero for it.
+func refundsFirst(ctx context.Context, pool *pgxpool.Pool) (n, zero int64, err error) {
 	err = pool.QueryRow(ctx, `
-		SELECT count(*), count(*) FILTER (WHERE o.status <> 'refunded')
+		SELECT count(*), count(*) FILTER (WHERE o.status = 'refunded')
 		FROM orders AS o
 		WHERE o.paid > 0
 		  AND (SELECT min(seq) FROM effects AS e WHERE e.order_id = o.id AND e.amount < 0)
-		    < (SELECT min(seq) FROM effects AS e WHERE e.order_id = o.id AND e.amount > 0)`).Scan(&n, &wrong)
+		    < (SELECT min(seq) FROM effects AS e WHERE e.order_id = o.id AND e.amount > 0)`).Scan(&n, &zero)
 	if err != nil {
 		return 0, 0, fmt.Errorf("look for refunds that came first: %w", err)
 	}
-	return n, wrong, nil
+	return n, zero, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -20,10 +21,11 @@ var members = [...]string{"consumer-1", "consumer-2"}
 
 // crew is the consumer processes.
 type crew struct {
-	config consumerConfig
-	pool   *pgxpool.Pool // to look who is at work
-	failed chan error    // a process ended that nobody asked to
-	all    [len(members)]*process
+	config  consumerConfig
+	verbose bool
+	pool    *pgxpool.Pool // to look who is at work
+	failed  chan error    // a process ended that nobody asked to
+	all     [len(members)]*process
 }
 
 // process is one consumer process.
@@ -37,12 +39,11 @@ type process struct {
 	ended bool       // we end it ourselves
 }
 
-func startCrew(config consumerConfig, pool *pgxpool.Pool) (*crew, error) {
-	c := &crew{config: config, pool: pool, failed: make(chan error, 1)}
+func startCrew(config consumerConfig, verbose bool, pool *pgxpool.Pool) (*crew, error) {
+	c := &crew{config: config, verbose: verbose, pool: pool, failed: make(chan error, 1)}
 	for i := range members {
 		if err := c.start(i); err != nil {
-			c.stop()
-			return nil, err
+			return nil, errors.Join(err, c.stop(0))
 		}
 	}
 	return c, nil
@@ -62,6 +63,9 @@ func (c *crew) start(i int) error {
 	}
 	p := &process{cmd: exec.Command(program, consumerArg), done: make(chan struct{}), said: &tail{}} //nolint:gosec // ourselves
 	p.cmd.Stderr = p.said
+	if c.verbose {
+		p.cmd.Stderr = io.MultiWriter(p.said, os.Stderr)
+	}
 	dieWithUs(p.cmd)
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -87,13 +91,13 @@ func (c *crew) start(i int) error {
 
 // wait waits for the end of a process, and reports one that nobody wanted.
 func (c *crew) wait(i int, p *process) {
-	err := p.cmd.Wait()
+	_ = p.cmd.Wait() // how it ended is in ProcessState
 	close(p.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
 		select {
-		case c.failed <- fmt.Errorf("%s ended by itself (%v); it said last:\n%s", members[i], err, p.said):
+		case c.failed <- fmt.Errorf("%s ended by itself (%s); it said last:\n%s", members[i], p.cmd.ProcessState, p.said):
 		default: // one is enough
 		}
 	}
@@ -143,19 +147,29 @@ func (c *crew) openTransactions(ctx context.Context, i int) (n int, err error) {
 	return n, nil
 }
 
-// stop lets all processes finish what they run, and waits for them.
-func (c *crew) stop() error {
+// stop lets all processes finish what they run, and waits for them. Those that
+// need more than patience are killed.
+func (c *crew) stop(patience time.Duration) error {
 	for _, p := range c.all {
 		if p != nil {
 			p.end(func() { _ = p.stdin.Close() })
 		}
 	}
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
 	var errs []error
 	for i, p := range c.all {
 		if p == nil {
 			continue
 		}
-		<-p.done
+		select {
+		case <-p.done:
+		case <-deadline.C:
+			deadline.Reset(0) // and so do the rest
+			_ = p.cmd.Process.Kill()
+			<-p.done
+			continue
+		}
 		if !p.cmd.ProcessState.Success() {
 			errs = append(errs, fmt.Errorf("%s did not end well (%s); it said last:\n%s", members[i], p.cmd.ProcessState, p.said))
 		}

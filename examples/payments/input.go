@@ -105,9 +105,12 @@ func (in *input) readLine() (line []byte, size int, err error) {
 		if in.number == 1 {
 			line = bytes.TrimPrefix(line, []byte("\ufeff")) // some editors begin a file with it
 		}
-		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 		if whole {
+			line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 			size = len(line)
+		}
+		if size > maxLine {
+			line = line[:keptOfLonger]
 		}
 		return line, size, nil
 	}
@@ -124,7 +127,7 @@ func decodeLine(line []byte, size int) (*handler.Message, error) {
 		Body json.RawMessage `json:"body"`
 	}
 	switch {
-	case size > len(line) || size > maxLine:
+	case size > maxLine:
 		return nil, fmt.Errorf("it has %d bytes, at most %d are taken; only its beginning is kept", size, maxLine)
 	case !utf8.Valid(line):
 		return nil, errors.New("it is not UTF-8")

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 )
 
@@ -32,10 +31,10 @@ var errUsage = errors.New("see -h")
 
 // options are the flags.
 type options struct {
-	input  string
-	keep   bool
-	orders int
-	level  slog.Level
+	input   string
+	keep    bool
+	orders  int
+	verbose bool
 }
 
 func parseOptions(args []string, out io.Writer) (options, error) {
@@ -47,7 +46,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		"Types that move no money here are only recorded")
 	flags.BoolVar(&o.keep, "keep", false, "leave the tables to look at; an embedded PostgreSQL stays until Ctrl-C")
 	flags.IntVar(&o.orders, "n", 1200, "how many orders the events are about, 1 to 90000")
-	verbose := flags.Bool("v", false, "print what the engine logs")
+	flags.BoolVar(&o.verbose, "v", false, "print what the engine logs")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -61,10 +60,6 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		return o, fmt.Errorf("unknown argument %q: %w", flags.Arg(0), errUsage)
 	case o.orders < 1 || o.orders > 90_000:
 		return o, fmt.Errorf("-n is %d, it must be between 1 and 90000: %w", o.orders, errUsage)
-	}
-	o.level = slog.LevelError + 4 // an example's dead letters are no alarm
-	if *verbose {
-		o.level = slog.LevelInfo
 	}
 	return o, nil
 }

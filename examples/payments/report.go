@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // report tells a person what came in and what happened to it, from the tables,
@@ -19,7 +20,7 @@ func (r *run) report(ctx context.Context) (result, error) {
 	if err != nil {
 		return res, err
 	}
-	first, wrong, err := refundsFirst(ctx, r.pool)
+	first, zero, err := refundsFirst(ctx, r.pool)
 	if err != nil {
 		return res, err
 	}
@@ -40,7 +41,7 @@ func (r *run) report(ctx context.Context) (result, error) {
 	fmt.Fprintln(r.out, "\nWhat happened to it")
 	row(res.handled, "handled: order, balance and the record that it was, in one transaction")
 	row(res.dead, "dead letters: in front of a person, nothing booked")
-	row(first, fmt.Sprintf("orders refunded before they were paid, %d of them ended wrong", wrong))
+	row(first, fmt.Sprintf("orders refunded before they were paid; %d of them stand at zero", zero))
 	row(res.lost(), "lost")
 	row(res.doubled, "doubled")
 	_ = w.Flush()
@@ -49,24 +50,43 @@ func (r *run) report(ctx context.Context) (result, error) {
 		fmt.Fprintln(r.out, "\nDead letters by reason")
 		w := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
 		for _, d := range letters {
-			fmt.Fprintf(w, "%6d  %s\tfor example %s\t%s\n", d.Count, d.Reason, shorten(strings.TrimSpace(d.Message), 40), shorten(d.Error, 110))
+			fmt.Fprintf(w, "%6d  %s\tfor example %s\t%s\n", d.Count, d.Reason, shorten(d.Example, 40), shorten(d.Error, 110))
 		}
 		_ = w.Flush()
-		if !r.keep {
-			fmt.Fprintln(r.out, "\nTo look at them: go run ./examples/payments -keep, then semel dlq list")
-		}
 	}
+	r.howToLook()
 	fmt.Fprintf(r.out, "\n%s\n", res)
 	return res, nil
 }
 
-// shorten cuts text for a table.
-func shorten(text string, limit int) string {
-	if text == "" {
-		return "(no id)"
+// howToLook says how to look at the tables, and at what is in the dead letters.
+func (r *run) howToLook() {
+	switch {
+	case !r.keep:
+		fmt.Fprintln(r.out, "\nTo look at the tables: go run ./examples/payments -keep")
+		return
+	case r.server.Own:
+		fmt.Fprintf(r.out, "\nThe tables are in schema %s until Ctrl-C. In another terminal:\n\n  export DATABASE_URL='%s'\n", r.name, r.server.URL)
+	default:
+		fmt.Fprintf(r.out, "\nThe tables stay in schema %s of the database that DATABASE_URL names:\n\n", r.name)
 	}
-	if runes := []rune(text); len(runes) > limit {
+	fmt.Fprintf(r.out, "  go run ./cmd/semel dlq list -schema %[1]s\n  psql \"$DATABASE_URL\" -c 'SELECT * FROM %[1]s.processed LIMIT 10'\n", r.name)
+	if !r.server.Own {
+		fmt.Fprintf(r.out, "  psql \"$DATABASE_URL\" -c 'DROP SCHEMA %s CASCADE'   # when you are done\n", r.name)
+	}
+}
+
+// shorten cuts text from outside for a table. A terminal obeys control
+// characters; a person only reads.
+func shorten(text string, limit int) string {
+	runes := []rune(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text))
+	if len(runes) > limit {
 		return string(runes[:limit-3]) + "..."
 	}
-	return text
+	return string(runes)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/semel-go/semel/dedup"
 	"github.com/semel-go/semel/examples/internal/broker"
 	"github.com/semel-go/semel/examples/internal/database"
 	"github.com/semel-go/semel/schema"
@@ -41,20 +42,30 @@ type run struct {
 	torn  int // messages in flight in the processes that were killed
 }
 
-// runExample brings up the services, handles the input, and tells what became of it.
-// Whatever happens, it removes what it made.
-func runExample(ctx context.Context, args []string, out io.Writer) (err error) {
-	r := &run{out: out, began: time.Now(), name: "semel_payments_" + strings.ToLower(rand.Text()[:8])}
-	if r.options, err = parseOptions(args, out); err != nil {
-		return err
-	}
-	in, closer, err := r.open()
+// runExample brings up the services, handles the input, and tells what became
+// of it. Whatever happens, it removes what it made.
+func runExample(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parseOptions(args, out)
 	if err != nil {
 		return err
 	}
-	defer closer.Close() //nolint:errcheck // it was only read
+	r := &run{options: o, out: out, began: time.Now(), name: "semel_payments_" + strings.ToLower(rand.Text()[:8])}
+	in, file, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
 	r.input = in
+	if err := r.withServices(ctx); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("stopped before the end (%w)", err)
+		}
+		return err
+	}
+	return nil
+}
 
+func (r *run) withServices(ctx context.Context) (err error) {
 	if r.server, err = database.Open(ctx, func(text string) { r.say("%s", text) }); err != nil {
 		return err
 	}
@@ -65,27 +76,24 @@ func runExample(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	defer r.kafka.Close()
 	r.say("%s", r.kafka.About)
-
 	if r.pool, err = openPool(ctx, r.server.URL, r.name, "example", 3); err != nil {
 		return err
 	}
 	defer r.pool.Close()
 	defer func() { err = errors.Join(err, r.cleanUp(ctx)) }()
+
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
 	if err := r.work(ctx); err != nil {
-		if ctx.Err() != nil {
-			return errors.New("stopped before the end")
-		}
 		return err
 	}
 	res, err := r.report(ctx)
 	if err != nil {
 		return err
 	}
-	if r.keep {
-		r.waitForReader(ctx)
+	if r.keep && r.server.Own {
+		<-ctx.Done() // the tables are there as long as we are
 	}
 	if !res.ok() {
 		return errWrong
@@ -100,6 +108,9 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	if _, err := r.pool.Exec(ctx, tablesSQL); err != nil {
 		return fmt.Errorf("make the tables of the service: %w", err)
+	}
+	if err := dedup.NewStore(r.name).Register(ctx, r.pool, consumerName); err != nil {
+		return err
 	}
 	return r.kafka.CreateTopic(ctx, r.name, partitions)
 }
@@ -118,22 +129,6 @@ func (r *run) cleanUp(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// waitForReader says how to look at the tables. Those in a server of our own
-// are there only as long as we are.
-func (r *run) waitForReader(ctx context.Context) {
-	if r.server.Own {
-		fmt.Fprintf(r.out, "\nThe tables are in schema %s until Ctrl-C. In another terminal:\n\n  export DATABASE_URL='%s'\n", r.name, r.server.URL)
-	} else {
-		fmt.Fprintf(r.out, "\nThe tables stay in schema %s of the database that DATABASE_URL names:\n\n", r.name)
-	}
-	fmt.Fprintf(r.out, "  go run ./cmd/semel dlq list -schema %[1]s\n  psql \"$DATABASE_URL\" -c 'SELECT * FROM %[1]s.processed'\n", r.name)
-	if r.server.Own {
-		<-ctx.Done()
-		return
-	}
-	fmt.Fprintf(r.out, "  psql \"$DATABASE_URL\" -c 'DROP SCHEMA %s CASCADE'   # when you are done\n", r.name)
 }
 
 // say prints what happens, with the time since the start.

@@ -23,7 +23,12 @@ const (
 	groupBytes = 4 << 20
 
 	maxKills  = 3
+	firstKill = 300 * time.Millisecond
 	killEvery = time.Second
+
+	// stopPatience is for consumers that are told to stop. All they had is
+	// acknowledged by then, or nobody wants it any more.
+	stopPatience = 2 * time.Second
 )
 
 // work publishes the input while the consumers handle it and are killed, and
@@ -31,12 +36,12 @@ const (
 func (r *run) work(ctx context.Context) (err error) {
 	crew, err := startCrew(consumerConfig{
 		DatabaseURL: r.server.URL, Schema: r.name, Brokers: r.kafka.Brokers, Topic: r.name, Group: r.name,
-		AnyType: r.options.input != "", LogLevel: r.level,
-	}, r.pool)
+		AnyType: r.options.input != "",
+	}, r.verbose, r.pool)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, crew.stop()) }()
+	defer func() { err = errors.Join(err, crew.stop(stopPatience)) }()
 
 	var published atomic.Int64
 	var complete atomic.Bool // all of the input is published
@@ -99,11 +104,11 @@ func (r *run) publish(ctx context.Context, published *atomic.Int64) error {
 
 // killNowAndThen kills one consumer after the other while there is work.
 func (r *run) killNowAndThen(ctx context.Context, crew *crew) error {
-	for r.kills < maxKills {
+	for pause := firstKill; r.kills < maxKills; pause = killEvery {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(killEvery):
+		case <-time.After(pause):
 		}
 		i := r.kills % len(members)
 		inFlight, err := crew.kill(ctx, i)
@@ -125,8 +130,8 @@ func (r *run) killNowAndThen(ctx context.Context, crew *crew) error {
 func (r *run) watch(ctx context.Context, published *atomic.Int64, complete *atomic.Bool) error {
 	const look, line = 100 * time.Millisecond, time.Second
 	progress := schema.Qualify(`
-		SELECT count(*) FILTER (WHERE outcome = 1), count(*) FILTER (WHERE outcome = 5)
-		FROM semel.processed_messages`, r.name)
+		SELECT (SELECT count(*) FROM semel.processed_messages WHERE outcome = 1),
+		       (SELECT count(*) FROM semel.dead_letters)`, r.name)
 	var printed time.Time
 	for {
 		all := complete.Load() // before the counts, so that they include all

@@ -5,15 +5,19 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
+
+const downloadTimeout = 5 * time.Minute
 
 // oldestMajor is the oldest PostgreSQL that Semel runs on.
 const oldestMajor = 14
@@ -101,12 +105,13 @@ func download(version embeddedpostgres.PostgresVersion, home string) error {
 	if err != nil {
 		return err
 	}
+	http.DefaultClient.Timeout = downloadTimeout // the one the library uses
 	fetched := filepath.Join(scratch, "fetched")
 	failed := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(version).Port(uint32(port)).Locale("only-fetch").Logger(io.Discard). //nolint:gosec // a port
 		CachePath(scratch).BinariesPath(fetched).RuntimePath(filepath.Join(scratch, "run"))).Start()
 	if _, err := versionOf(filepath.Join(fetched, "bin")); err != nil {
-		return fmt.Errorf("download PostgreSQL %s: %w: install PostgreSQL, or name a running server in DATABASE_URL", version, errors.Join(failed, err))
+		return fmt.Errorf("download PostgreSQL %s: %w: install PostgreSQL, or name a running server in DATABASE_URL", version, failed)
 	}
 	// All or nothing: a half-extracted one must not look like a whole.
 	_ = os.RemoveAll(home)

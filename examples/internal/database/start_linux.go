@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -30,10 +32,7 @@ func start(ctx context.Context, note func(string)) (*Server, error) {
 	// Not the path of the program: go run puts it where no other user gets.
 	cmd := exec.Command("/proc/self/exe", supervisorArg, folder) //nolint:gosec // ourselves
 	cmd.Dir, cmd.Env = folder, environment(folder)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for us; we tell it
-	if os.Geteuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
-	}
+	cmd.SysProcAttr = identity()
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
 	if err := errors.Join(inErr, outErr); err != nil {
@@ -48,7 +47,7 @@ func start(ctx context.Context, note func(string)) (*Server, error) {
 	}
 	kill := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // the server goes with it
 	s, err := await(bufio.NewScanner(out), note)
-	if !kill() && err == nil {
+	if !kill() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
@@ -57,6 +56,22 @@ func start(ctx context.Context, note func(string)) (*Server, error) {
 	}
 	s.stop = stop
 	return s, nil
+}
+
+// identity is who the supervisor runs as.
+func identity() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for us; we tell it
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid == 0 {
+		attr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	} else if _, err := user.LookupId(strconv.Itoa(uid)); err != nil {
+		// A user without a name, as containers have them. initdb insists on a
+		// name: in a namespace of its own it sees nobody's.
+		attr.Cloneflags = syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: gid, Size: 1}}
+	}
+	return attr
 }
 
 // await reads what the supervisor says, line by line: "note", "error" or
@@ -82,22 +97,22 @@ func await(lines *bufio.Scanner, note func(string)) (*Server, error) {
 // chooseFolder returns a folder for downloads and data that the user of the
 // server can use and no other user can.
 func chooseFolder() (string, error) {
-	owner := os.Geteuid()
+	uid := os.Geteuid()
+	owner := uid
+	if uid == 0 {
+		owner = nobody
+	}
 	var choices []string
 	switch dir := os.Getenv("SEMEL_PG_DIR"); {
 	case dir != "":
 		choices = []string{dir}
-	case owner == 0:
-		owner = nobody
-		choices = []string{"/var/cache/semel-postgres", "/var/tmp/semel-postgres-root"} // root's own cache is closed to others
+	case uid == 0:
+		choices = []string{"/var/cache/semel-postgres", "/var/tmp/semel-postgres-0"} // root's own cache is closed to others
 	default:
 		if cache, err := os.UserCacheDir(); err == nil { // not where HOME is unset
 			choices = append(choices, filepath.Join(cache, "semel-postgres"))
 		}
-		choices = append(choices, filepath.Join(os.TempDir(), fmt.Sprintf("semel-postgres-%d", owner)))
-	}
-	if os.Geteuid() == 0 {
-		owner = nobody
+		choices = append(choices, filepath.Join(os.TempDir(), fmt.Sprintf("semel-postgres-%d", uid)))
 	}
 	var errs []error
 	for _, dir := range choices {

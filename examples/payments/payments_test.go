@@ -1,0 +1,139 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPayments(t *testing.T) {
+	t.Parallel()
+	p := start(t, build(t, ""))
+
+	output, status := p.end(t)
+
+	require.Equal(t, 0, status)
+	n := resultLine(t, output)
+	require.Equal(t, map[string]int{
+		"produced": 4917, "distinct": 1641, "handled": 1590, "duplicates": 3276, "dead": 51, "lost": 0, "doubled": 0,
+	}, n)
+	require.Contains(t, output, "killed with SIGKILL")
+	for _, reason := range []string{"12  mismatch", "12  permanent", "15  undecodable", "12  unknown_type"} {
+		require.Contains(t, output, reason)
+	}
+	p.leavesNothing(t)
+}
+
+// RESULT must tell when the promise is broken: here the engine takes every copy
+// for the first.
+func TestPayments_TellsDoubles(t *testing.T) {
+	t.Parallel()
+	p := start(t, build(t, "plant_no_claim"), "-n", "50")
+
+	output, status := p.end(t)
+
+	require.Equal(t, 1, status)
+	require.Positive(t, resultLine(t, output)["doubled"])
+}
+
+func TestPayments_Input(t *testing.T) {
+	t.Parallel()
+	lines := []string{
+		"\ufeff" + `{"id":"evt_1","type":"payment_intent.succeeded","body":{"data":{"object":{"id":"pi_1","amount":100}}}}` + "\r",
+		`{"id":"evt_1","type":"payment_intent.succeeded","body":{"data":{"object":{"id":"pi_1","amount":100}}}}`, // a copy
+		`{"id":"evt_2", "type":`, // malformed
+		``,                       // nothing
+		`[1, 2]`,                 // no object
+		`{"id":"evt_3","type":"payout.paid","body":"a text"}`,                                                  // any type
+		`{"type":"payout.paid","body":1}`,                                                                      // no id
+		`{"id":"evt_4","body":1}`,                                                                              // no type
+		`{"id":"evt_5","type":"big","body":"` + strings.Repeat("x", 10<<20) + `"}`,                             // 10 MB
+		`{"id":"evt_1","type":"payment_intent.succeeded","body":{"data":{"object":{"id":"pi_1","amount":7}}}}`, // a mismatch
+		strings.Repeat("x", maxLine+1),                                                                         // too long to travel
+		`{"id":"evt_6","type":"charge.refunded","body":{"amount_refunded":5}}`,                                 // bare, and no line end
+	}
+	file := filepath.Join(t.TempDir(), "orders.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
+	p := start(t, build(t, ""), "-input", file)
+
+	output, status := p.end(t)
+
+	require.Equal(t, 0, status)
+	require.Equal(t, map[string]int{
+		"produced": 11, "distinct": 10, "handled": 4, "duplicates": 1, "dead": 6, "lost": 0, "doubled": 0,
+	}, resultLine(t, output))
+	require.Regexp(t, `3  undecodable   for example orders.jsonl line \d+ +orders.jsonl line \d+: payload cannot be decoded: it is`, output)
+	require.Regexp(t, `1  bad_id +for example orders.jsonl line 7 `, output)
+	require.Regexp(t, `1  unknown_type +for example evt_4 +orders.jsonl line 8: unknown message type`, output)
+	require.Contains(t, output, "1  empty lines, passed over")
+}
+
+func TestPayments_Refuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		args   []string
+		status int
+		says   string
+	}{
+		{name: "MissingFile", args: []string{"-input", "/nowhere/orders.jsonl"}, status: 1, says: "open /nowhere/orders.jsonl: no such file"},
+		{name: "Folder", args: []string{"-input", "/"}, status: 1, says: "/ is a folder"},
+		{name: "NoOrders", args: []string{"-n", "0"}, status: 2, says: "-n is 0, it must be between"},
+		{name: "UnknownFlag", args: []string{"-nonsense"}, status: 2, says: "-nonsense"},
+		{name: "Argument", args: []string{"orders.jsonl"}, status: 2, says: `unknown argument "orders.jsonl"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, build(t, ""), tt.args...)
+
+			_, status := p.end(t)
+
+			require.Equal(t, tt.status, status)
+			require.Contains(t, p.errOut.String(), tt.says)
+		})
+	}
+}
+
+// Whatever ends the program, no server and no consumer outlives it.
+func TestPayments_LeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, signal := range map[string]syscall.Signal{"Killed": syscall.SIGKILL, "CtrlC": syscall.SIGINT, "HangUp": syscall.SIGHUP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, build(t, ""))
+			p.until(t, "killed with SIGKILL") // all kinds of processes run
+			require.GreaterOrEqual(t, len(p.processes(t)), 5, "the program, a supervisor, a server and two consumers")
+
+			require.NoError(t, p.cmd.Process.Signal(signal))
+
+			_, status := p.end(t)
+			require.NotEqual(t, 0, status)
+			if signal != syscall.SIGKILL {
+				require.Contains(t, p.errOut.String(), "stopped before the end")
+			}
+			p.leavesNothing(t)
+		})
+	}
+}
+
+// -keep leaves the tables, and says how to look at them.
+func TestPayments_Keep(t *testing.T) {
+	t.Parallel()
+	p := start(t, build(t, ""), "-keep", "-n", "20")
+	output := p.until(t, "RESULT")
+	require.Contains(t, output, "semel dlq list -schema semel_payments_")
+	require.Contains(t, output, "export DATABASE_URL='postgres://")
+
+	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+
+	_, status := p.end(t)
+	require.Equal(t, 0, status)
+	p.leavesNothing(t)
+}
