@@ -85,7 +85,7 @@ func (in *Inbox) guarded(ctx context.Context, msg *handler.Message, f func(conte
 			}
 			if givenUp.Swap(true) {
 				in.counters.stuck.Add(-1)
-				in.cfg.Logger.Warn("stuck handler returned", slog.String("consumer", in.consumer),
+				in.cfg.Logger.WarnContext(ctx, "stuck handler returned", slog.String("consumer", in.consumer),
 					slog.String("message_id", printable(msg.ID)))
 				return
 			}

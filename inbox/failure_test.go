@@ -79,10 +79,10 @@ func TestFailure_PanicAndGoexit(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{name: "NilError", do: func() { panic(nilError) }, want: "panic called with nil argument"}, //nolint:govet // what the case is about
+		{name: "NilError", do: func() { panic(nilError) }, want: "panic called with nil argument"},
 		{name: "Text", do: func() { panic("no stock") }, want: "handler panicked: no stock"},
 		{name: "CustomType", do: func() { panic(custom{code: 7}) }, want: "{7}"},
-		{name: "RuntimeError", do: func() { var m map[string]int; m["a"] = 1 }, want: "nil map"},
+		{name: "RuntimeError", do: func() { var m map[string]int; m["a"] = 1 }, want: "nil map"}, //nolint:staticcheck // what the case is about
 		{name: "Goexit", do: runtime.Goexit, want: "runtime.Goexit"},
 	}
 	for _, tt := range tests {

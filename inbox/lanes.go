@@ -1,6 +1,9 @@
 package inbox
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // lanes decides which task runs next. A lane is one key's queue, alive while
 // it has tasks: its head may run, the others wait behind it. A task without a
@@ -165,22 +168,16 @@ func (l *lanes) drop(t *task) {
 		return
 	}
 	lane := l.byKey[t.key]
-	for i, other := range lane {
-		if other != t {
-			continue
-		}
-		copy(lane[i:], lane[i+1:])
-		lane[len(lane)-1] = nil
-		lane = lane[:len(lane)-1]
-		if len(lane) == 0 {
-			delete(l.byKey, t.key)
-			return
-		}
-		l.byKey[t.key] = lane
-		if i == 0 {
-			l.makeReady(lane[0])
-		}
-		return
+	switch head := lane[0] == t; {
+	case len(lane) == 1:
+		delete(l.byKey, t.key)
+	case head:
+		lane[0] = nil
+		l.byKey[t.key] = lane[1:]
+		l.makeReady(lane[1])
+	default:
+		i := slices.Index(lane, t)
+		l.byKey[t.key] = slices.Delete(lane, i, i+1)
 	}
 }
 

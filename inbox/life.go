@@ -93,7 +93,8 @@ func (in *Inbox) lead(ctx context.Context, t *task) (lead, duplicate bool, err e
 			return false, false, err
 		}
 		committed := leader.outcome == handler.Processed || leader.outcome == handler.Duplicate
-		if committed && !t.identity.surrogate && leader.identity.fingerprint == t.identity.fingerprint {
+		sameMessage := !t.identity.surrogate && leader.identity.fingerprint == t.identity.fingerprint
+		if committed && sameMessage && t.replay == nil { // a duplicate of a dead message does not end its replay
 			return false, true, nil
 		}
 	}
@@ -132,7 +133,9 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 		return in.outage(ctx, t, v.err)
 
 	case permanent:
-		in.failed(t, v.err)
+		if t.buried == nil {
+			in.failed(t, v.err)
+		}
 		in.bury(t, reasonOf(v.err), v.err)
 		return nil
 

@@ -172,3 +172,43 @@ func TestReplay_Refused(t *testing.T) {
 		require.ErrorContains(t, err, "discarded")
 	})
 }
+
+// A redelivery of a dead message, a duplicate, is in flight when somebody
+// replays it: the replay waits for it and then runs all the same.
+func TestReplay_WhileADuplicateIsInFlight(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	var r refusing
+	inFlight, release := make(chan struct{}), make(chan struct{})
+	var once atomic.Bool
+	in := b.inbox(t, r.handle, inbox.Config{
+		ID: func(msg *handler.Message) (string, error) { return msg.ID, nil },
+		Observer: inbox.ObserverFunc(func(_ context.Context, e inbox.Event) {
+			if e.Kind == inbox.Settled && e.Outcome == handler.Duplicate && !once.Swap(true) {
+				close(inFlight)
+				<-release
+			}
+		}),
+	})
+	_, err := in.Process(t.Context(), message("evt_1"))
+	require.NoError(t, err)
+	id := b.letters(t)[0].ID
+	r.mended.Store(true)
+
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		outcome, err := in.Process(t.Context(), message("evt_1"))
+		require.NoError(t, err)
+		require.Equal(t, handler.Duplicate, outcome)
+	})
+	<-inFlight
+	wg.Go(func() {
+		outcome, err := in.Replay(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, handler.Processed, outcome)
+	})
+	close(release)
+	wg.Wait()
+	require.Equal(t, 1, b.effects(t, "evt_1"))
+}

@@ -68,8 +68,7 @@ func (in *Inbox) Run(ctx context.Context, src handler.Source) error {
 		select {
 		case <-ctx.Done():
 			r.drain(ctx)
-		case <-drained:
-			return
+		case <-r.stopping: // the source gave up
 		}
 		r.cancelLate(drained, cancelHandlers)
 	})
@@ -141,13 +140,13 @@ func (r *run) handle(ctx context.Context, t *task) {
 		r.settleThenTell(ctx, t)
 	}
 	r.in.lanes.leave(t)
+	r.drained.Done()
 }
 
 // finish tells the source, exactly once.
 func (r *run) finish(t *task, err error) {
 	tell(t.delivery, err)
 	r.budget.give(len(t.msg.Payload))
-	r.drained.Done()
 }
 
 // drain begins the drain: what was not started goes back.
@@ -170,6 +169,7 @@ func (r *run) drain(ctx context.Context) {
 func (r *run) giveBack(match func(*task) bool, cause error) {
 	for _, t := range r.in.lanes.sweep(r, match) {
 		r.finish(t, cause)
+		r.drained.Done()
 	}
 }
 
@@ -202,9 +202,8 @@ func (r *run) cancelLate(drained <-chan struct{}, cancel context.CancelCauseFunc
 	select {
 	case <-drained:
 	case <-timer.C:
-		running, _ := r.in.lanes.counts()
 		r.in.cfg.Logger.Warn("drain time is over: cancelling the handlers that still run",
-			slog.String("consumer", r.in.consumer), slog.Int("running", running))
+			slog.String("consumer", r.in.consumer), slog.Duration("drain_time", r.in.cfg.DrainTimeout))
 		cancel(ErrDraining)
 	}
 }
