@@ -11,8 +11,10 @@ import (
 )
 
 const (
+	// The ceiling is about what a broker takes to restart: waiting longer than
+	// that would double the outage.
 	reconnectBase    = 200 * time.Millisecond
-	reconnectCeiling = 10 * time.Second
+	reconnectCeiling = 5 * time.Second
 
 	// steadyAfter is how long things must have worked before the backoff starts
 	// anew. A channel that opens well and is closed a moment later would
