@@ -36,7 +36,7 @@ func catalogue() []plant {
 		}},
 		{"ack-high-water", []proof{ // commits past a record in flight
 			unit("./transports/kafka", "TestSource_CommitsTheLowestInFlight"),
-			chaos("kafka", "after-claim", 6, "lost"),
+			chaos("kafka", "after-claim", 2, "lost"),
 		}},
 		{"multiple-ack", []proof{ // acknowledges earlier deliveries too
 			unit("./transports/rabbitmq", "TestSource_LaterSettledKeepsEarlier"),

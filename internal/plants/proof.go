@@ -13,6 +13,7 @@ import (
 
 // proof is a test that must fail with a plant and pass without.
 type proof struct {
+	dir  string // where the go command runs; empty: here
 	pkg  string
 	test string
 	env  []string
@@ -74,6 +75,7 @@ func (p proof) catches(ctx context.Context, pl plant) error {
 func (p proof) run(ctx context.Context, args, env []string) (out string, err error) {
 	args = append([]string{"test", "-count=1", "-v", "-timeout=3m", "-run=^" + p.test + "$"}, append(args, p.pkg)...)
 	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "SEMEL_SERVICES=required")
 	cmd.Env = append(cmd.Env, p.env...)
 	cmd.Env = append(cmd.Env, env...)

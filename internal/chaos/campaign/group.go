@@ -13,7 +13,7 @@ import (
 
 const (
 	maxWaves    = 8  // sent to one armed child before the point counts as unreachable
-	maxSkip     = 12 // messages that pass the point before one is held
+	maxSkip     = 25 // messages that pass the point before one is held
 	allIn       = 5  // in one wave of so many all children are armed
 	publishTime = 30 * time.Second
 )

@@ -12,7 +12,7 @@ import (
 
 const (
 	keyCount  = 12 // over all partitions of a topic
-	waveSize  = 40 // messages of a wave, before copies
+	waveSize  = 60 // messages of a wave, before copies
 	distance  = 12 // how far behind its message a copy may be sent
 	keylessIn = 10 // one message in so many has no key,
 	copiedIn  = 3  // is sent again,

@@ -26,7 +26,7 @@ type Config struct {
 	Parallel int
 
 	// Patience is how long nothing at all may happen while something must.
-	// Defaults to 15 s.
+	// Defaults to 30 s, with a plant to 10 s: there it is what is looked for.
 	Patience time.Duration
 
 	// Progress gets a line for each kill.
@@ -44,7 +44,10 @@ func (c Config) withDefaults() Config {
 		c.Parallel = 8
 	}
 	if c.Patience == 0 {
-		c.Patience = 15 * time.Second
+		c.Patience = 30 * time.Second
+		if c.Plant != "" {
+			c.Patience = 10 * time.Second
+		}
 	}
 	if c.Progress == nil {
 		c.Progress = io.Discard
