@@ -27,6 +27,7 @@ const (
 // goroutine for it, so commits never overtake each other.
 type committer struct {
 	member   *member
+	doubt    time.Duration // doubtTime, but for tests
 	soon     chan struct{} // much waits to be committed
 	flushes  chan flush
 	done     chan struct{} // closed when run has returned
@@ -42,6 +43,7 @@ type flush struct {
 func newCommitter(m *member) *committer {
 	return &committer{
 		member:  m,
+		doubt:   m.source.doubt,
 		soon:    make(chan struct{}, 1), // one pending signal is enough
 		flushes: make(chan flush),
 		done:    make(chan struct{}),
@@ -139,7 +141,7 @@ func (c *committer) commit(ctx context.Context) (ok bool) {
 	var refused error
 	c.member.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 		if err != nil {
-			c.recommit = time.Now().Add(doubtTime)
+			c.recommit = time.Now().Add(c.doubt)
 			refused = err
 			return
 		}

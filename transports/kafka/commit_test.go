@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/transports/kafka"
 	"github.com/semel-go/semel/transports/transporttest"
 )
 
@@ -91,8 +94,43 @@ func TestSource_LastCommitRefused(t *testing.T) {
 	require.EqualValues(t, 10, b.committed(t, 0))
 }
 
-// Case K15: a commit landed late and set the offset back (franz-go#689). The
-// offsets sent never go back and never pass what is not settled, whatever the
+// Case K15: a commit went unanswered, was repeated, and then landed after all
+// and set the offset back (franz-go#689).
+func TestSource_CommitLandsLate(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t, 1)
+	b.produce(t, 0, "one", "two")
+	var sent, landed atomic.Bool
+	release := make(chan struct{})
+	b.cluster.ControlKey(int16(kmsg.OffsetCommit), func(kmsg.Request) (kmsg.Response, error, bool) {
+		if !sent.Swap(true) {
+			b.cluster.SleepControl(func() { <-release })
+			landed.Store(true)
+		}
+		return nil, nil, false
+	})
+	source := b.source(kgo.RequestTimeoutOverhead(300*time.Millisecond), kgo.RetryTimeoutFn(func(key int16) time.Duration {
+		if key == int16(kmsg.OffsetCommit) {
+			return time.Millisecond // the client itself does not try again
+		}
+		return deadline
+	}))
+	source.SetDoubt(2 * time.Second)
+	r := start(t, source, transporttest.SinkConfig{})
+	out := r.take(t, 2)
+	out[0].Settled()
+	r.awaitStats(t, func(s kafka.SourceStats) bool { return s.CommitFailures == 1 }, "the first commit goes unanswered")
+	out[1].Settled()
+	b.awaitCommitted(t, 0, 2)
+
+	close(release)
+	require.Eventually(t, landed.Load, deadline, tick)
+	b.awaitCommitted(t, 0, 1) // the old one landed: the offset went back
+	b.awaitCommitted(t, 0, 2) // and does not stay there, although nothing happens any more
+}
+
+// Case K15 again, without help from the broker: the offsets sent never go back and never pass what is not settled, whatever the
 // order in which work ends, and whatever comes back.
 func TestSource_OffsetsNeverGoBack(t *testing.T) {
 	t.Parallel()

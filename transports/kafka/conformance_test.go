@@ -20,11 +20,8 @@ func TestConformance(t *testing.T) {
 		transporttest.Run(t, func(t *testing.T) transporttest.Transport {
 			t.Helper()
 			b := newBundle(t)
-			client, err := kgo.NewClient(kgo.SeedBrokers(b.brokers...))
-			require.NoError(t, err)
-			t.Cleanup(client.Close)
 			return transporttest.Transport{
-				Publisher: kafka.NewPublisher(client).To(b.topic),
+				Publisher: kafka.NewPublisher(b.producer(t)).To(b.topic),
 				NewMember: b.member,
 			}
 		}, transporttest.Features{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -28,6 +29,7 @@ type Source struct {
 	opts   []kgo.Opt
 	paused atomic.Bool
 	health health
+	doubt  time.Duration // see committer
 
 	mu     sync.Mutex // guards member
 	member *member    // of the Run that is going on, or nil
@@ -46,7 +48,7 @@ type Source struct {
 // BlockRebalanceOnPoll, ConsumeRegex, resetting to the end) are refused.
 func NewSource(config SourceConfig, opts ...kgo.Opt) *Source {
 	config.Topics = slices.Clone(config.Topics)
-	return &Source{config: config, opts: slices.Clone(opts)}
+	return &Source{config: config, opts: slices.Clone(opts), doubt: doubtTime}
 }
 
 // Run joins the group and delivers messages to sink until ctx ends. Then it
