@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -102,7 +101,7 @@ func (b *testBundle) newPublisher(t *testing.T, config rabbitmq.PublisherConfig)
 }
 
 // quietLogger keeps what tests provoke out of their output.
-func quietLogger() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quietLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // running is a source that runs.
 type running struct {
