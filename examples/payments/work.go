@@ -16,11 +16,13 @@ import (
 )
 
 const (
-	// Messages come in small groups, as from a busy endpoint; a second or so
-	// of them is in the topic while the consumers work.
+	// Messages come in small groups. The first ones come at the pace of a busy
+	// endpoint, so that there is something to see; the rest of a large input as
+	// fast as Kafka takes it.
 	groupSize  = 64
-	groupPause = 50 * time.Millisecond
 	groupBytes = 4 << 20
+	groupPause = 50 * time.Millisecond
+	paced      = 8000
 
 	maxKills  = 3
 	firstKill = 300 * time.Millisecond
@@ -89,11 +91,14 @@ func (r *run) publish(ctx context.Context, published *atomic.Int64) error {
 		if err := errors.Join(publisher.Publish(ctx, group)...); err != nil {
 			return err
 		}
-		published.Add(int64(len(group)))
+		sent := published.Add(int64(len(group)))
 		if msg == nil {
 			return nil
 		}
 		group, bytes = nil, 0
+		if sent > paced {
+			continue
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

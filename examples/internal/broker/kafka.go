@@ -44,7 +44,7 @@ type Kafka struct {
 func Open(ctx context.Context) (*Kafka, error) {
 	k := &Kafka{}
 	if addresses := os.Getenv("KAFKA_BROKERS"); addresses != "" {
-		k.Brokers = strings.Split(addresses, ",")
+		k.Brokers = strings.Split(strings.ReplaceAll(addresses, " ", ""), ",")
 		k.About = "Kafka at " + addresses + " (KAFKA_BROKERS)"
 	} else {
 		fake, err := kfake.NewCluster(kfake.NumBrokers(1))
@@ -119,7 +119,7 @@ func (k *Kafka) Forget(ctx context.Context, topic, group string, members ...stri
 	admin := kadm.NewClient(k.Client)
 	_, _ = admin.LeaveGroup(ctx, kadm.LeaveGroup(group).Reason("the example is over").InstanceIDs(members...)) // or they left, or never came
 	_, _ = admin.DeleteGroup(ctx, group)                                                                       // or it never was; a group without members expires
-	if _, err := admin.DeleteTopic(ctx, topic); err != nil {
+	if _, err := admin.DeleteTopic(ctx, topic); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return fmt.Errorf("delete Kafka topic %q: %w: delete it by hand", topic, err)
 	}
 	return nil
