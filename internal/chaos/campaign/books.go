@@ -6,7 +6,7 @@ type books struct {
 	copies      []account // by number
 	unsettled   int       // copies no child has settled yet
 	out         map[*process]map[int]bool
-	again       map[int]bool // held by a killed child before its ack: they must be settled anew
+	again       map[int]bool // held by a killed child, not acknowledged: they must be settled anew
 	redelivered int
 	suspects    int // in flight at the kills of this round
 }
@@ -50,13 +50,19 @@ func (b *books) settled(n int) {
 // returned, or refused.
 func (b *books) ended(p *process, n int) { delete(b.out[p], n) }
 
-// died takes everything away from p. What it held before the acknowledgement
-// must come again; how far the rest of it was cannot be known.
+// held notes that p, which is about to be killed, holds a copy. If that was
+// not acknowledged it must be settled anew. This is noted before the kill: the
+// next one may have settled it before we hear of the end of p.
+func (b *books) held(p *process, n int) {
+	if b.out[p][n] {
+		b.again[n] = true
+	}
+}
+
+// died takes everything away from p. How far it was with what it did not hold
+// cannot be known.
 func (b *books) died(p *process) {
 	b.suspects += len(b.out[p])
-	if b.out[p][p.held] {
-		b.again[p.held] = true
-	}
 	delete(b.out, p)
 }
 

@@ -143,11 +143,11 @@ func (g *group) apply(e event) error {
 	case wire.Acked, wire.Returned, wire.Refused:
 		g.books.ended(p, n)
 	case wire.Holding:
-		p.held = n
 		g.arm()
 		p.terminate()
 	case wire.Reached:
-		p.held, p.doomed = n, true
+		p.doomed = true
+		g.books.held(p, n)
 		g.arm()
 		time.AfterFunc(g.holdTime(), p.kill)
 	}

@@ -22,7 +22,6 @@ type process struct {
 	stderr *tail
 	detach func() // takes its deliveries back
 
-	held    int  // the copy that is held at the point, -1 before
 	told    bool // SIGTERM was sent
 	doomed  bool // SIGKILL is on its way
 	retired bool // it is to end because the group is done
@@ -39,7 +38,7 @@ type event struct {
 // start starts a child of binary that consumes from b. What it reports goes to
 // events; its end is the last one.
 func start(binary string, setup wire.Setup, b broker, events chan<- event) (*process, error) {
-	p := &process{cmd: exec.Command(binary), stderr: &tail{}, held: -1}
+	p := &process{cmd: exec.Command(binary), stderr: &tail{}}
 	p.cmd.Stderr = p.stderr
 	p.cmd.Env = append(os.Environ(), "GOMAXPROCS=2")
 	stdin, err := p.cmd.StdinPipe()
