@@ -106,14 +106,10 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return // closed
 		}
-		if p.refuse.Load() {
-			_ = conn.Close()
-			continue
-		}
 		l := &link{proxy: p, client: conn.(*net.TCPConn), done: make(chan struct{})}
 		if !p.add(l) {
 			_ = conn.Close()
-			return
+			continue
 		}
 		p.running.Go(func() {
 			defer p.remove(l)
@@ -126,10 +122,12 @@ func (p *Proxy) accept() {
 	}
 }
 
+// add keeps a new link, unless it is refused. It asks under the lock, so that
+// no link slips in behind a Cut that follows Refuse.
 func (p *Proxy) add(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || p.refuse.Load() {
 		return false
 	}
 	p.links[l] = struct{}{}
