@@ -31,11 +31,12 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: services-up ## run all tests against real services, with -race, and compile the examples
+test: services-up ## run all tests against real services, with -race, and the examples
 	@scripts/compiler.sh
 	@$(with_services) go test -race -count=1 -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(RUN)' $(PKG)
 	@echo "examples"
 	@go -C examples vet ./...
+	@go -C examples test -count=1 -timeout $(TIMEOUT) ./...
 
 .PHONY: lint
 lint: tools ## check style, the floors of the house, and go.mod

@@ -3,6 +3,7 @@ package dedup_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -229,12 +230,17 @@ func TestRegister(t *testing.T) {
 	db := pgtest.New(t)
 	store := dedup.NewStore(db.Schema)
 	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() { require.NoError(t, store.Register(t.Context(), db.Pool, "shipping")) })
+	for i := range 200 { // in twos: of two at once, either key may see the other's row first
+		name := fmt.Sprint("shipping", i/2)
+		if i%2 == 0 {
+			wg.Wait()
+		}
+		wg.Go(func() { require.NoError(t, store.Register(t.Context(), db.Pool, name)) })
 	}
 	wg.Wait()
+	require.NoError(t, store.Register(t.Context(), db.Pool, "shipping"))
 
-	_, err := db.Pool.Exec(t.Context(), `UPDATE `+pgx.Identifier{db.Schema, "consumers"}.Sanitize()+` SET name = 'taken'`)
+	_, err := db.Pool.Exec(t.Context(), `UPDATE `+pgx.Identifier{db.Schema, "consumers"}.Sanitize()+` SET name = 'taken' WHERE name = 'shipping'`)
 	require.NoError(t, err)
 	err = store.Register(t.Context(), db.Pool, "shipping")
 	require.ErrorIs(t, err, dedup.ErrConsumerCollision)

@@ -202,8 +202,10 @@ func (r *run) cancelLate(drained <-chan struct{}, cancel context.CancelCauseFunc
 	select {
 	case <-drained:
 	case <-timer.C:
-		r.in.cfg.Logger.Warn("drain time is over: cancelling the handlers that still run",
-			slog.String("consumer", r.in.consumer), slog.Duration("drain_time", r.in.cfg.DrainTimeout))
+		if running, _ := r.in.lanes.counts(); running > 0 {
+			r.in.cfg.Logger.Warn("drain time is over: cancelling the handlers that still run",
+				slog.String("consumer", r.in.consumer), slog.Int("running", running))
+		}
 		cancel(ErrDraining)
 	}
 }

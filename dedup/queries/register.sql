@@ -1,5 +1,6 @@
 -- Registers a consumer's name. No row: its number is taken, by the same name or by another.
--- Locks: the new row. Index: consumers_pkey.
+-- No conflict target: of two processes that register one name at once, either key may see the other first.
+-- Locks: the new row. Index: consumers_pkey, consumers_name_key.
 INSERT INTO semel.consumers (id, name)
 VALUES ($1, $2)
-ON CONFLICT (id) DO NOTHING
+ON CONFLICT DO NOTHING
