@@ -31,7 +31,7 @@ type Event struct {
 	Reason   string           // DeadLettered
 	Err      error            // AttemptFailed, DeadLettered, Paused, Stuck
 	Delay    time.Duration    // AttemptFailed: until the next attempt
-	Took     time.Duration    // Settled: since the engine took the message
+	Took     time.Duration    // Settled: since it first had a worker; Resumed: of the outage
 }
 
 // EventKind says what happened.

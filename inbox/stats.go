@@ -14,7 +14,7 @@ type Stats struct {
 	Dead       int64
 
 	FailedAttempts int64 // attempts that failed, also those followed by a success
-	Reruns         int64 // runs repeated after a serialization failure, a deadlock or an unknown commit
+	Reruns         int64 // runs repeated after a serialization failure or a deadlock
 	Outages        int64 // times the intake was paused
 
 	Running int // handlers that run now
