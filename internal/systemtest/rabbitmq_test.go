@@ -39,7 +39,9 @@ func newQueue(t *testing.T, p place) *queue {
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
 	})
-	q.publisher = rabbitmq.NewPublisher(rabbitmq.PublisherConfig{URL: q.url, RoutingKey: func(*handler.Message) string { return q.name }})
+	q.publisher = rabbitmq.NewPublisher(rabbitmq.PublisherConfig{
+		URL: q.url, RoutingKey: func(*handler.Message) string { return q.name }, MaxPayload: largestRecord,
+	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
