@@ -56,7 +56,7 @@ func (in *Inbox) check(ctx context.Context) error {
 	err := in.pool.QueryRow(ctx, settingsSQL).Scan(&commit, &encoding, &readOnly)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: read the session's settings: %w", ErrOutage, err)
+		return fmt.Errorf("%w: read the session's settings: %w: see whether the database runs and whether the pool's connection string names it", ErrOutage, err)
 	case commit == "off":
 		return fmt.Errorf("%w: a crash of the server would lose messages that were acknowledged; set it to on for this role or pool", ErrSynchronousCommit)
 	case encoding != "UTF8":

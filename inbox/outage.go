@@ -75,10 +75,15 @@ func (g *gate) reason() error {
 	return g.cause
 }
 
+// refusalEvery is how often it is logged that the database answers, and refuses
+// something all the same: once for a lost connection, again for what stays.
+const refusalEvery = 10 * time.Second
+
 // tend looks at the database whenever the gate was tripped, and opens it when
 // the database answers. If it does not at the first look, the source is paused
 // meanwhile. It returns when ctx ends.
 func (r *run) tend(ctx context.Context) {
+	var logged time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -88,6 +93,10 @@ func (r *run) tend(ctx context.Context) {
 		r.in.lanes.hold(r)
 		if err := r.in.probe(ctx); err != nil {
 			r.waitOut(ctx, err)
+		} else if time.Since(logged) > refusalEvery {
+			logged = time.Now()
+			r.in.cfg.Logger.WarnContext(ctx, "a statement of the engine went wrong in a database that answers: it is tried again, no attempt is spent",
+				slog.String("consumer", r.in.consumer), slog.Any("error", r.gate.reason()))
 		}
 		r.in.lanes.release(r)
 		r.gate.reopen()
