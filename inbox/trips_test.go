@@ -1,0 +1,137 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/inbox"
+)
+
+// Round trips are what a message costs once the database is a network away.
+// The numbers stand in docs/design.md.
+func TestTrips(t *testing.T) {
+	t.Parallel()
+
+	refusal := errors.New("no stock")
+	oneStatement := effect
+	refused := func(context.Context, pgx.Tx, *handler.Message) error { return handler.Permanent(refusal) }
+	prepare := func(context.Context, *handler.Message) error { return nil }
+
+	tests := []struct {
+		name   string
+		h      handler.Func
+		cfg    inbox.Config
+		before []*handler.Message // handled, not counted
+		msg    *handler.Message
+		want   int64
+	}{
+		{name: "Handled", h: oneStatement, msg: message("evt_1"), want: 3},
+		{name: "Duplicate", h: oneStatement, before: []*handler.Message{message("evt_1")}, msg: message("evt_1"), want: 2},
+		{name: "WithPrepare", h: oneStatement, cfg: inbox.Config{Prepare: prepare}, msg: message("evt_1"), want: 4},
+		{name: "DeadLetter", h: refused, msg: message("evt_1"), want: 2 + 3}, // the failed attempt, then the dead letter
+		{name: "NoUsableID", h: oneStatement, msg: message(""), want: 3},
+		{name: "NoUsableIDAgain", h: oneStatement, before: []*handler.Message{message("")}, msg: message(""), want: 5},
+		{
+			name: "Mismatch", h: oneStatement, before: []*handler.Message{message("evt_1")},
+			msg: &handler.Message{ID: "evt_1", Type: "order.paid", Payload: []byte(`{"id":2}`)}, want: 5,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			b := setup(t)
+			pool, trips := b.countingPool(t)
+			in := b.inboxOn(t, pool, "shipping", tt.h, tt.cfg)
+			warm := b.inboxOn(t, pool, "warming", tt.h, tt.cfg) // prepares the statements
+			for _, msg := range append(tt.before, tt.msg) {
+				_, err := warm.Process(t.Context(), msg)
+				require.NoError(t, err)
+			}
+			for _, msg := range append(tt.before, message("another")) { // the last: the start checks
+				_, err := in.Process(t.Context(), msg)
+				require.NoError(t, err)
+			}
+
+			trips.Store(0)
+			_, err := in.Process(t.Context(), tt.msg)
+			require.NoError(t, err)
+
+			require.Equal(t, tt.want, trips.Load())
+		})
+	}
+}
+
+// Replay: load, claim, the handler's statement, resolve, COMMIT.
+func TestTrips_Replay(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	var r refusing
+	pool, trips := b.countingPool(t)
+	in := b.inboxOn(t, pool, "shipping", r.handle, inbox.Config{})
+	for _, id := range []string{"evt_1", "evt_2"} {
+		_, err := in.Process(t.Context(), message(id))
+		require.NoError(t, err)
+	}
+	letters := b.letters(t)
+	r.mended.Store(true)
+	_, err := in.Replay(t.Context(), letters[0].ID) // prepares the statements
+	require.NoError(t, err)
+
+	trips.Store(0)
+	outcome, err := in.Replay(t.Context(), letters[1].ID)
+	require.NoError(t, err)
+	require.Equal(t, handler.Processed, outcome)
+	require.Equal(t, int64(5), trips.Load())
+}
+
+// countingPool is a pool of one connection that counts its round trips.
+func (b *testBundle) countingPool(t *testing.T) (*pgxpool.Pool, *atomic.Int64) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	trips := new(atomic.Int64)
+	config.MaxConns = 1
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &tripConn{Conn: conn, trips: trips}, err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool, trips
+}
+
+// tripConn counts a trip for what is written after something was read.
+type tripConn struct {
+	net.Conn
+	trips    *atomic.Int64
+	answered atomic.Bool
+}
+
+// Write implements [net.Conn].
+func (c *tripConn) Write(b []byte) (int, error) {
+	if c.answered.Swap(false) {
+		c.trips.Add(1)
+	}
+	return c.Conn.Write(b)
+}
+
+// Read implements [net.Conn].
+func (c *tripConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.answered.Store(true)
+	}
+	return n, err
+}
