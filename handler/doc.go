@@ -25,6 +25,7 @@
 //
 // # Concurrency
 //
-// A [Func] is called from many goroutines at once. A [Message] belongs to the
-// handler while it runs; it must not be kept or changed after that.
+// A [Func] is called from many goroutines at once. A [Message] is read only:
+// the engine needs it as it came for the next attempt and for the dead letter.
+// A middleware that changes something passes a changed copy on.
 package handler

@@ -94,6 +94,7 @@ func TestFault_CommitAnswerLost(t *testing.T) {
 				require.Len(t, letters, 2)
 				require.EqualValues(t, 1, letters[1].Count)
 				require.Equal(t, 1, letters[1].Attempts)
+				require.Len(t, b.events.kinds(inbox.DeadLettered), 2, "a person is told of each")
 			}
 			outcome, err = in.Process(t.Context(), message("evt_1"))
 			require.NoError(t, err)

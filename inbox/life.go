@@ -127,7 +127,10 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 		return in.pause(ctx, t, t.collided.NextBackOff(), nil)
 
 	case elsewhere:
-		return in.pause(ctx, t, t.quickDelay(in.cfg), nil)
+		if t.patience == nil {
+			t.patience = jitter.New(in.cfg.QuickDelay, in.cfg.QuickMaxDelay)
+		}
+		return in.pause(ctx, t, t.patience.NextBackOff(), nil)
 
 	case away:
 		return in.outage(ctx, t, v.err)

@@ -37,6 +37,7 @@ type task struct {
 	failures failures
 
 	quick    *backoff.ExponentialBackOff // between quick attempts
+	patience *backoff.ExponentialBackOff // between looks at a copy in flight elsewhere
 	collided *backoff.ExponentialBackOff // between reruns
 	outage   *backoff.ExponentialBackOff // between looks at a statement of ours that fails
 
