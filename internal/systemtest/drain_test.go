@@ -38,7 +38,7 @@ func TestDrain_FinishedWorkDoesNotComeAgain(t *testing.T) {
 		}, inbox.Config{})
 		first := b.run(t, in, recipe.source(b.log.logger()))
 		await(t, "handlers that run and 1000 in flight", func() bool {
-			return first.inFlight() >= inFlight && in.Stats().Running == 8 && started.Load() == passing+8
+			return first.inFlight() >= inFlight && in.Stats().Running == workers && started.Load() == passing+workers
 		})
 
 		first.stop()
@@ -46,7 +46,7 @@ func TestDrain_FinishedWorkDoesNotComeAgain(t *testing.T) {
 		close(release)
 		require.NoError(t, first.ended(t))
 		finished := b.effects(t)
-		require.Len(t, finished, passing+8, "what ran could finish, and nothing else was started")
+		require.Len(t, finished, passing+workers, "what ran could finish, and nothing else was started")
 		require.Equal(t, total-len(finished), b.broker.left(t))
 
 		second := b.start(t, effect, inbox.Config{})
@@ -82,7 +82,7 @@ func TestDrain_FinishedWorkDoesNotComeAgainWithKeys(t *testing.T) {
 		return effect(ctx, tx, msg)
 	}, inbox.Config{})
 	first := b.run(t, in, b.broker.recipe().source(b.log.logger()))
-	await(t, "handlers that run", func() bool { return started.Load() == passing+8 })
+	await(t, "handlers that run", func() bool { return started.Load() == passing+workers })
 
 	first.stop()
 	await(t, "what was not started to be given back", func() bool { return in.Stats().Waiting == 0 })

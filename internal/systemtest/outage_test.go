@@ -13,6 +13,10 @@ import (
 	"github.com/semel-go/semel/transports/rabbitmq"
 )
 
+// workers is how many handlers run at once: the pool of a bundle has ten
+// connections, and two stay free.
+const workers = 8
+
 // outageVariable is how long the database is away: a minute in a long run.
 const outageVariable = "SEMEL_TEST_OUTAGE"
 
@@ -47,7 +51,6 @@ func TestOutage_DatabaseAwayUnderLoad(t *testing.T) {
 		began := time.Now()
 		await(t, "the consumer to pause", func() bool { s := r.in.Stats(); return s.Paused && s.Running == 0 })
 		settled := r.passed().settled
-		require.Equal(t, settled, b.count(t), "settled and took effect")
 
 		half := began.Add(outageTime(t) / 2)
 		await(t, "half of the outage", func() bool {
@@ -91,7 +94,9 @@ func requireNothingHappens(t *testing.T, b *testBundle, r *running, settled int)
 	require.Zero(t, s.FailedAttempts)
 	require.Zero(t, s.Dead)
 	require.Equal(t, settled, r.passed().settled, "settled while the database was away")
-	require.Equal(t, settled, b.count(t))
+	effects := b.count(t)
+	require.LessOrEqual(t, settled, effects, "settled and took no effect")
+	require.LessOrEqual(t, effects, settled+workers, "more took effect than can have lost the answer to their COMMIT")
 }
 
 // load sends messages, a few at a time, until it is stopped.

@@ -39,7 +39,7 @@ func TestReconnect_OneEffectEach(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			const total, workers = 400, 8
+			const total = 400
 			b := setup(t, onRabbitMQ, place{})
 			queue := b.broker.(*queue)
 			address, err := url.Parse(queue.url)
