@@ -83,10 +83,7 @@ func (in *Inbox) judgeOwn(ctx context.Context, err error) verdict {
 	}
 }
 
-// judgeCommit says what an error of COMMIT means. Without the server's answer
-// the commit is in doubt: the message runs again, its claim waits for the
-// transaction in doubt, and then knows. A SELECT that finds nothing would
-// prove nothing.
+// judgeCommit says what an error of COMMIT means.
 func (in *Inbox) judgeCommit(t *task, err error) verdict {
 	switch {
 	case errors.Is(err, pgx.ErrTxCommitRollback):
@@ -97,8 +94,7 @@ func (in *Inbox) judgeCommit(t *task, err error) verdict {
 	if code := sqlState(err); code != "" && !isOutage(err) {
 		return verdict{kind: failed, err: err} // a deferred constraint, for one
 	}
-	t.inDoubt = true
-	return verdict{kind: away, err: err}
+	return doubt(t, err)
 }
 
 // isCollision reports a serialization failure or a deadlock: nothing was wrong

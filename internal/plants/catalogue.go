@@ -26,6 +26,10 @@ func catalogue() []plant {
 			unit("./inbox", "TestProcess_FailedThenRedelivered"),
 			chaos("memory", "after-handler", 2, "lost"),
 		}},
+		{"assume-committed", []proof{ // a COMMIT without an answer counts as done
+			unit("./inbox", "TestJudgeCommit"),
+			unit("./inbox", "TestFault_CommitAnswerLost"),
+		}},
 		{"no-lanes", []proof{ // messages of a key run at once
 			unit("./inbox", "TestRun_OrderPerKey"),
 			chaos("memory", "after-claim", 10, "reordered"),

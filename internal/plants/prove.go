@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,9 @@ func (r result) caught() bool { return r.err == nil }
 func (r result) String() string {
 	var by []string
 	for _, p := range r.plant.proofs {
-		by = append(by, p.test)
+		if !slices.Contains(by, p.test) {
+			by = append(by, p.test)
+		}
 	}
 	return fmt.Sprintf("PLANT %s caught=%t by=%s", r.plant.name, r.caught(), strings.Join(by, ","))
 }
