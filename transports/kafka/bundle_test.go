@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/services"
 	"github.com/semel-go/semel/transports/kafka"
 	"github.com/semel-go/semel/transports/transporttest"
 )
@@ -52,7 +52,7 @@ func eachBroker(t *testing.T, partitions int32, test func(t *testing.T, b *testB
 	})
 	t.Run("Kafka", func(t *testing.T) {
 		t.Parallel()
-		test(t, setupOn(t, nil, realBrokers(t), partitions))
+		test(t, setupOn(t, nil, services.Kafka(t), partitions))
 	})
 }
 
@@ -78,15 +78,6 @@ func setupOn(t *testing.T, cluster *kfake.Cluster, brokers []string, partitions 
 		_, _ = b.admin.DeleteGroups(ctx, b.group) // a group that never was is no failure
 	})
 	return b
-}
-
-func realBrokers(t *testing.T) []string {
-	t.Helper()
-	brokers := os.Getenv("KAFKA_BROKERS")
-	if brokers == "" {
-		t.Skip("KAFKA_BROKERS is not set")
-	}
-	return strings.Split(brokers, ",")
 }
 
 func (b *testBundle) newTopic(t *testing.T, partitions int32, configs map[string]*string) string {

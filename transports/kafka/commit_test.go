@@ -86,7 +86,7 @@ func TestSource_LastCommitRefused(t *testing.T) {
 	b.produce(t, 0, numbered(0, 10)...)
 	r := start(t, b.source(), transporttest.SinkConfig{})
 	all := r.take(t, 10)
-	b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.CoordinatorLoadInProgress, Count: 3})
+	b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.RebalanceInProgress, Count: 3})
 	r.cancel()
 	settle(all)
 	require.NoError(t, r.await(t))

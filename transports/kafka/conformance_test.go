@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/semel-go/semel/internal/services"
 	"github.com/semel-go/semel/transports/kafka"
 	"github.com/semel-go/semel/transports/transporttest"
 )
@@ -35,7 +36,7 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("Kafka", func(t *testing.T) {
 		t.Parallel()
-		brokers := realBrokers(t)
+		brokers := services.Kafka(t)
 		suite(t, func(t *testing.T) *testBundle { return setupOn(t, nil, brokers, 4) })
 	})
 }

@@ -21,8 +21,10 @@ type member struct {
 	client *kgo.Client
 	report *report
 	window amount                  // the most that may be fetched and not committed, per partition
-	drain  time.Duration           // for a revoked partition
 	fail   context.CancelCauseFunc // ends the Run with an error
+
+	drain        time.Duration // how long the deliveries of a revoked partition may take
+	revokeCommit time.Duration // and then its commit
 
 	out     sync.WaitGroup // deliveries neither settled nor returned
 	workers sync.WaitGroup
@@ -41,7 +43,8 @@ func newMember(ctx context.Context, s *Source, sink handler.Sink, fail context.C
 	if err != nil {
 		return nil, err
 	}
-	config, err := s.config.withDefaults(client.OptValue(kgo.RebalanceTimeout).(time.Duration))
+	rebalanceTimeout := client.OptValue(kgo.RebalanceTimeout).(time.Duration)
+	config, err := s.config.withDefaults(rebalanceTimeout)
 	if err != nil {
 		client.Close()
 		return nil, err
@@ -50,6 +53,7 @@ func newMember(ctx context.Context, s *Source, sink handler.Sink, fail context.C
 	m.report = newReport(config.Logger, config.Group, &s.health)
 	m.window = amount{config.WindowRecords, config.WindowBytes}
 	m.drain = config.DrainTimeout
+	m.revokeCommit = (rebalanceTimeout - m.drain) / 2
 	m.commits = newCommitter(m)
 	return m, nil
 }

@@ -24,7 +24,6 @@ func message(r *kgo.Record, id topicID, redelivered bool) *handler.Message {
 			Partition:   r.Partition,
 			Offset:      r.Offset,
 			Position:    position(id, r.Partition, r.Offset),
-			Time:        r.Timestamp,
 			Redelivered: redelivered,
 		},
 	}
@@ -33,6 +32,9 @@ func message(r *kgo.Record, id topicID, redelivered bool) *handler.Message {
 		for i, h := range r.Headers {
 			m.Headers[i] = handler.Header{Name: h.Key, Value: h.Value}
 		}
+	}
+	if r.Timestamp.UnixMilli() >= 0 { // -1 is a record without one
+		m.Origin.Time = r.Timestamp
 	}
 	m.ReadHeaders()
 	return m

@@ -22,7 +22,7 @@ func TestSource_UnusualRecords(t *testing.T) {
 	records := []*kgo.Record{
 		{Value: nil, Key: []byte("k")},
 		{Value: []byte("no key, no headers"), Timestamp: at},
-		{Value: []byte{}, Key: []byte{}},
+		{Value: []byte{}, Key: []byte{}, Timestamp: time.UnixMilli(-1)},
 		{Headers: []kgo.RecordHeader{
 			{Key: "x-hop", Value: []byte("b")},
 			{Key: "x-nil"},
@@ -66,6 +66,7 @@ func TestSource_UnusualRecords(t *testing.T) {
 			require.EqualValues(t, i, m.Origin.Offset)
 		}
 		require.True(t, at.Equal(got[1].Message.Origin.Time), "the record's own time: %s", got[1].Message.Origin.Time)
+		require.Zero(t, got[2].Message.Origin.Time, "a record without a time")
 		require.Equal(t, "evt_1", got[3].Message.ID, "the first message-id that has a value")
 		require.Zero(t, got[3].Message.Version, "what cannot be read is left empty")
 	})

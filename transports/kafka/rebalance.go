@@ -8,9 +8,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// revokeCommit is how long the commit of a revoked partition may take.
-const revokeCommit = 10 * time.Second
-
 // The client calls the methods below one after the other, from the goroutine
 // that manages the group. Heartbeats go on meanwhile; so do polls, since the
 // client was not told to block them.
@@ -19,6 +16,7 @@ const revokeCommit = 10 * time.Second
 // fetched of earlier assignments and fetches nothing of the new ones before
 // this returns.
 func (m *member) assigned(ctx context.Context, partitions map[string][]int32) {
+	m.note("partitions assigned", partitions)
 	m.polls.wait()
 	for topic, ids := range partitions {
 		for _, id := range ids {
@@ -44,6 +42,7 @@ func (m *member) offsetsFetched(_ context.Context, topics map[string]map[int32]k
 
 // revoked gives partitions back: stop, let what is out finish, commit, let go.
 func (m *member) revoked(partitions map[string][]int32) {
+	m.note("partitions revoked", partitions)
 	ended := m.end(partitions)
 	deadline := time.NewTimer(m.drain)
 	defer deadline.Stop()
@@ -61,7 +60,7 @@ func (m *member) revoked(partitions map[string][]int32) {
 			slog.Int("partitions", abandoned), slog.Duration("drain_timeout", m.drain))
 	}
 	if len(ended) > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), revokeCommit)
+		ctx, cancel := context.WithTimeout(context.Background(), m.revokeCommit)
 		defer cancel()
 		m.commits.flush(ctx)
 	}
@@ -71,7 +70,18 @@ func (m *member) revoked(partitions map[string][]int32) {
 // lost drops partitions that belong to another member already: it waits for
 // nothing, and what it could commit would be refused.
 func (m *member) lost(partitions map[string][]int32) {
+	m.note("partitions lost", partitions)
 	m.forget(m.end(partitions))
+}
+
+func (m *member) note(what string, partitions map[string][]int32) {
+	n := 0
+	for _, ids := range partitions {
+		n += len(ids)
+	}
+	if n > 0 { // a rebalance that changes nothing is told as well
+		m.report.logger.Info(what, slog.Int("partitions", n))
+	}
 }
 
 // assign makes the assignment of a partition and starts its worker. It returns

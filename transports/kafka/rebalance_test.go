@@ -253,3 +253,35 @@ func TestSource_EagerBalancer(t *testing.T) {
 	require.Eventually(t, func() bool { return len(two.sink.Arrived()) == 2 }, deadline, tick)
 	require.Len(t, one.sink.Arrived(), 42, "nothing came twice")
 }
+
+// The group protocol in which the broker assigns (KIP-848).
+func TestSource_ServerSideBalancer(t *testing.T) {
+	t.Parallel()
+
+	eachBroker(t, 4, func(t *testing.T, b *testBundle) {
+		for p := range int32(4) {
+			b.produce(t, p, numbered(0, 10)...)
+		}
+		one := start(t, b.source(kgo.ServerSideBalancer()), transporttest.SinkConfig{})
+		out := byPartition(one.take(t, 40))
+		two := start(t, b.source(kgo.ServerSideBalancer()), transporttest.SinkConfig{Settle: true})
+		for _, p := range awaitRevoked(t, out) {
+			settle(out[p])
+		}
+		two.awaitStats(t, func(s kafka.SourceStats) bool { return s.Partitions == 2 }, "the newcomer gets its share")
+		for p := range int32(4) {
+			b.produce(t, p, "later")
+		}
+		require.Eventually(t, func() bool { return len(two.sink.Arrived()) == 2 }, deadline, tick)
+		for _, deliveries := range out {
+			settle(deliveries)
+		}
+		settle(one.take(t, 2))
+		one.stop(t)
+		two.stop(t)
+		require.Len(t, one.sink.Arrived(), 42, "nothing came twice")
+		for p := range int32(4) {
+			require.EqualValues(t, 11, b.committed(t, p))
+		}
+	})
+}

@@ -92,8 +92,10 @@ func TestSource_Pause(t *testing.T) {
 		first.Settled()
 		second := r.sink.Next(t) // it was inside Deliver already
 		second.Settled()
+		waiting := source.Stats().Waiting
 		b.produce(t, 1, "not yet")
 		r.sink.RequireQuiet(t)
+		require.Equal(t, waiting, source.Stats().Waiting, "nothing more was fetched")
 		b.awaitCommitted(t, 0, 2) // acknowledging goes on
 		require.Equal(t, 2, source.Stats().Partitions)
 		require.True(t, source.Stats().Paused)
