@@ -92,11 +92,11 @@ func (c *campaign) group(ctx context.Context, s spec) (result Result) {
 		fail(do(ctx))
 	}
 
+	defer cleanup(func(ctx context.Context) error { return dropStore(ctx, c.pool, name) })
 	if err := createStore(ctx, c.pool, name); err != nil {
 		fail(err)
 		return result
 	}
-	defer cleanup(func(ctx context.Context) error { return dropStore(ctx, c.pool, name) })
 	queue, err := open(ctx, s, name)
 	if err != nil {
 		fail(err)
