@@ -83,6 +83,7 @@ func (in *Inbox) guarded(ctx context.Context, msg *handler.Message, f func(conte
 			} else if !normal {
 				err = &goexitError{stack: debug.Stack()}
 			}
+			err = readable(err)
 			if givenUp.Swap(true) {
 				in.counters.stuck.Add(-1)
 				in.cfg.Logger.WarnContext(ctx, "stuck handler returned", slog.String("consumer", in.consumer),
