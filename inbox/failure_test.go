@@ -294,3 +294,34 @@ func TestProcess_NilMessage(t *testing.T) {
 
 	require.ErrorContains(t, err, "message is nil")
 }
+
+// A dead letter that the database refuses whatever is left of it (a trigger, a
+// domain of somebody's) was written again and again without a pause, by a loop
+// that noticed neither its caller's end nor a drain.
+func TestFailure_DeadLetterRefusedForGood(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not here' USING ERRCODE = 'data_exception'; END $$`)
+	b.exec(t, `CREATE TRIGGER refuse BEFORE INSERT ON dead_letters FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	in := b.inbox(t, func(context.Context, pgx.Tx, *handler.Message) error {
+		return handler.Permanent(errors.New("no"))
+	}, inbox.Config{})
+
+	_, err := in.Process(t.Context(), message("evt_1"))
+	require.ErrorIs(t, err, inbox.ErrOutage)
+
+	src := newScripted()
+	r := start(t, in, src)
+	require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(message("evt_2"), nil)))
+	require.Eventually(t, func() bool { return in.Stats().FailedAttempts == 2 }, deadline, tick)
+	r.stop()
+	require.NoError(t, r.wait(t))
+	require.Equal(t, inbox.ErrDraining.Error(), src.answer("evt_2"))
+
+	b.exec(t, `DROP TRIGGER refuse ON dead_letters`)
+	outcome, err := in.Process(t.Context(), message("evt_2"))
+	require.NoError(t, err)
+	require.Equal(t, handler.Dead, outcome)
+	require.Len(t, b.letters(t), 1)
+}

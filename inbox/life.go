@@ -136,8 +136,12 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 		return in.outage(ctx, t, v.err)
 
 	case permanent:
-		if t.buried == nil {
+		switch {
+		case t.buried == nil:
 			in.failed(t, v.err)
+		case t.buried.refused != nil: // less of it was refused too: what is wrong is in the database
+			t.buried.refused = nil
+			return in.outage(ctx, t, v.err)
 		}
 		in.bury(t, reasonOf(v.err), v.err)
 		return nil
