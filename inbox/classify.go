@@ -77,6 +77,11 @@ func (in *Inbox) judgeOwn(ctx context.Context, err error) verdict {
 	case isCollision(err):
 		return verdict{kind: rerun, err: err}
 	case isRefusedContent(err):
+		// A server that takes no writes at all says program_limit_exceeded too
+		// (it guards itself against wraparound of transaction ids): a look tells.
+		if probeErr := in.probe(ctx); probeErr != nil {
+			return verdict{kind: away, err: errors.Join(err, probeErr)}
+		}
 		return verdict{kind: permanent, err: err}
 	default:
 		return verdict{kind: away, err: err}

@@ -66,8 +66,6 @@ func TestJudgeOwn(t *testing.T) {
 		{name: "NoPermission", err: pgError("42501"), want: away},
 		{name: "LostConnection", err: errors.New("unexpected EOF"), want: away},
 		{name: "Timeout", err: context.DeadlineExceeded, want: away},
-		{name: "DataException", err: pgError("22021"), want: permanent},
-		{name: "ProgramLimit", err: pgError("54000"), want: permanent},
 		{name: "Serialization", err: pgError("40001"), want: rerun},
 		{name: "Deadlock", err: pgError("40P01"), want: rerun},
 		{name: "LockTimeoutOutsideAClaim", err: pgError("55P03"), want: away},
@@ -79,6 +77,15 @@ func TestJudgeOwn(t *testing.T) {
 			require.Equal(t, tt.want, new(Inbox).judgeOwn(t.Context(), tt.err).kind)
 		})
 	}
+}
+
+func TestIsRefusedContent(t *testing.T) {
+	t.Parallel()
+
+	require.True(t, isRefusedContent(pgError("22021")), "data exception")
+	require.True(t, isRefusedContent(fmt.Errorf("claim message: %w", pgError("54000"))), "program limit")
+	require.False(t, isRefusedContent(pgError("23505")))
+	require.False(t, isRefusedContent(errors.New("unexpected EOF")))
 }
 
 func TestJudgeClaim_InFlightElsewhere(t *testing.T) {

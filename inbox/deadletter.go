@@ -47,6 +47,7 @@ func (in *Inbox) writeDeadLetter(ctx context.Context, t *task) verdict {
 	defer tx.release()
 	if err := in.add(ctx, tx, in.letter(t)); err != nil {
 		in.rollback(ctx, tx)
+		tx.release() // before judgeOwn, which may look at the database on another connection
 		return in.judgeOwn(ctx, err)
 	}
 	v = in.commit(ctx, tx, t, handler.Dead)

@@ -325,3 +325,52 @@ func TestFailure_DeadLetterRefusedForGood(t *testing.T) {
 	require.Equal(t, handler.Dead, outcome)
 	require.Len(t, b.letters(t), 1)
 }
+
+// A value that the database refuses is the message's fault: what is left of it
+// is in front of a person, and the letter says what is missing.
+func TestFailure_DeadLetterRefusedInPart(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.header_names IS NOT NULL THEN RAISE 'no headers' USING ERRCODE = 'data_exception'; END IF; RETURN NEW; END $$`)
+	b.exec(t, `CREATE TRIGGER refuse BEFORE INSERT ON dead_letters FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	in := b.inbox(t, func(context.Context, pgx.Tx, *handler.Message) error {
+		return handler.Permanent(errors.New("no"))
+	}, inbox.Config{})
+	msg := message("evt_1")
+	msg.Headers = handler.Headers{{Name: "source", Value: []byte("tests")}}
+
+	outcome, err := in.Process(t.Context(), msg)
+
+	require.NoError(t, err)
+	require.Equal(t, handler.Dead, outcome)
+	letters := b.letters(t)
+	require.Len(t, letters, 1)
+	require.Equal(t, msg.Payload, letters[0].Message.Payload)
+	require.Contains(t, letters[0].Errors[0], "stored without its 1 headers")
+}
+
+// A server that protects itself against the wraparound of its transaction ids
+// refuses every write with the code of a limit that a message can exceed. That
+// is an outage: the messages that met it are healthy.
+func TestFailure_ServerThatTakesNoWritesIsAnOutage(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'database is not accepting commands' USING ERRCODE = 'program_limit_exceeded'; END $$`)
+	in := b.inbox(t, effect, inbox.Config{})
+	src := newScripted()
+	r := start(t, in, src)
+	b.exec(t, `CREATE TRIGGER refuse BEFORE INSERT ON processed_messages FOR EACH ROW EXECUTE FUNCTION refuse()`)
+
+	require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(message("evt_1"), nil)))
+	require.Eventually(t, func() bool { return in.Stats().Paused }, deadline, tick)
+	b.exec(t, `DROP TRIGGER refuse ON processed_messages`)
+
+	require.Eventually(t, func() bool { return src.answer("evt_1") == "settled" }, deadline, tick)
+	require.Equal(t, 1, b.effects(t, "evt_1"))
+	require.Empty(t, b.letters(t))
+	require.Zero(t, in.Stats().FailedAttempts)
+	r.stop()
+	require.NoError(t, r.wait(t))
+}
