@@ -67,7 +67,7 @@ func (in *Inbox) identifyAs(t *task, id string, err error, fingerprint int64, kn
 		t.identity.text = dedup.Text(id, t.identity.id)
 	case in.cfg.BadID == BadIDPosition && origin.Position != "":
 		t.identity.id = dedup.HashID([]byte("position"), []byte(origin.Transport), []byte(origin.Position))
-		t.identity.text = pgtype.Text{String: origin.Transport + " " + origin.Position, Valid: true}
+		t.identity.text = pgtype.Text{String: printable(origin.Transport + " " + origin.Position), Valid: true}
 	default:
 		t.identity.surrogate = true
 		t.identity.id = surrogateID(t.msg)
@@ -90,11 +90,12 @@ func surrogateID(msg *handler.Message) dedup.ID {
 	return dedup.HashID([]byte("surrogate"), []byte(o.Transport), []byte(o.Topic), []byte(msg.ID), msg.Payload)
 }
 
-// printable is text from outside as it may stand in a log line.
+// printable is text from outside as it may stand in a log line and in the
+// database's text.
 func printable(text string) string {
 	const limit = 255
 	if len(text) > limit {
 		text = text[:limit]
 	}
-	return strings.ToValidUTF8(text, "�")
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "�")
 }

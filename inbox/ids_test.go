@@ -138,3 +138,21 @@ func TestIDs_UsersFunctionFails(t *testing.T) {
 		})
 	}
 }
+
+// A source of somebody's own may place its messages by bytes that are no text:
+// the claim was refused by the database, and so was the dead letter.
+func TestIDs_PositionThatIsNoText(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	in := b.inbox(t, effect, inbox.Config{BadID: inbox.BadIDPosition})
+	msg := message("")
+	msg.Origin = handler.Origin{Transport: "tape", Position: "a\x00\xff" + strings.Repeat("x", 10_000)}
+
+	for _, want := range []handler.Outcome{handler.Processed, handler.Duplicate} {
+		outcome, err := in.Process(t.Context(), msg)
+		require.NoError(t, err)
+		require.Equal(t, want, outcome)
+	}
+	require.Equal(t, 1, b.effects(t, ""))
+}
