@@ -114,7 +114,7 @@ func (r *run) Deliver(ctx context.Context, d *handler.Delivery) error {
 	r.drained.Add(1) // under mu: never after the drain has begun to wait
 	r.mu.Unlock()
 
-	t := &task{msg: d.Message, key: laneKey(d.Message), run: r, delivery: d}
+	t := &task{msg: d.Message, key: laneKey(d.Message), run: r, delivery: d, size: size}
 	r.in.lanes.enter(t)
 
 	r.mu.Lock()
@@ -146,7 +146,7 @@ func (r *run) handle(ctx context.Context, t *task) {
 // finish tells the source, exactly once.
 func (r *run) finish(t *task, err error) {
 	tell(t.delivery, err)
-	r.budget.give(len(t.msg.Payload))
+	r.budget.give(t.size)
 }
 
 // drain begins the drain: what was not started goes back.

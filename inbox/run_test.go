@@ -329,3 +329,34 @@ func TestRun_OrderPerKey(t *testing.T) {
 	require.Equal(t, keys*each, b.count(t, `SELECT count(*) FROM log`))
 	require.Zero(t, b.count(t, `SELECT count(*) FROM (SELECT n, row_number() OVER (PARTITION BY key ORDER BY seq) AS want FROM log) x WHERE n <> want`))
 }
+
+// A message is read only, but a handler that drops a payload it has decoded
+// must not use up the room for others: it was given back as what it left.
+func TestRun_PayloadDroppedByHandler(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+		msg.Payload = nil
+		return effect(ctx, tx, msg)
+	}, inbox.Config{MaxInFlightBytes: 16})
+	src := newScripted()
+	r := start(t, in, src)
+	for i := range 4 { // 8 bytes each
+		require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(message(fmt.Sprint("evt_", i)), nil)))
+	}
+	require.Eventually(t, func() bool { return src.answer("evt_3") == "settled" }, deadline, tick)
+
+	lock, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = lock.Exec(t.Context(), `LOCK TABLE effects`)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	for _, id := range []string{"evt_4", "evt_5"} {
+		require.NoError(t, r.sink.Deliver(ctx, src.delivery(message(id), nil)), "there is room for two")
+	}
+	require.NoError(t, lock.Rollback(t.Context()))
+	r.stop()
+	require.NoError(t, r.wait(t))
+}

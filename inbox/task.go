@@ -21,6 +21,7 @@ type task struct {
 	// A delivery of a run. Nil for Process and Replay.
 	run      *run
 	delivery *handler.Delivery
+	size     int // of its payload when it was taken, whatever a handler made of it
 
 	// granted receives once for every slot that lanes hand to the goroutine
 	// that holds the task. Nil while no goroutine does. Set before the task
