@@ -6,9 +6,12 @@ import (
 )
 
 // budget bounds the messages, and the bytes of their payloads, that one run
-// holds. One message is always let in, however large it is.
+// holds. One message is always let in, however large it is. They are let in as
+// they come: else small ones would use up the room that a large one waits for.
 type budget struct {
 	maxMessages, maxBytes int
+
+	turn chan struct{} // one place: held by the one that looks for room
 
 	mu       sync.Mutex // guards what follows
 	messages int
@@ -17,11 +20,19 @@ type budget struct {
 }
 
 func newBudget(maxMessages, maxBytes int) *budget {
-	return &budget{maxMessages: maxMessages, maxBytes: maxBytes}
+	return &budget{maxMessages: maxMessages, maxBytes: maxBytes, turn: make(chan struct{}, 1)}
 }
 
 // take waits until there is room for a message of size bytes.
 func (b *budget) take(ctx context.Context, stopping <-chan struct{}, size int) error {
+	select {
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-stopping:
+		return ErrDraining
+	}
 	for {
 		room, ok := b.try(size)
 		if ok {
