@@ -186,12 +186,13 @@ func (r *run) watch(revoked <-chan struct{}) {
 	r.drained.Go(func() {
 		select {
 		case <-revoked:
-			r.giveBack(func(t *task) bool { return t.delivery.Revoked == revoked }, ErrRevoked)
 		case <-r.stopping:
+			return
 		}
 		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.watched, revoked)
+		delete(r.watched, revoked) // first: what comes from now on has a goroutine of its own
+		r.mu.Unlock()
+		r.giveBack(func(t *task) bool { return t.delivery.Revoked == revoked }, ErrRevoked)
 	})
 }
 

@@ -345,7 +345,7 @@ func TestRun_PayloadDroppedByHandler(t *testing.T) {
 	for i := range 4 { // 8 bytes each
 		require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(message(fmt.Sprint("evt_", i)), nil)))
 	}
-	require.Eventually(t, func() bool { return src.answer("evt_3") == "settled" }, deadline, tick)
+	require.Eventually(t, func() bool { return in.Stats().Processed == 4 && in.Stats().Running == 0 }, deadline, tick)
 
 	lock, err := b.Pool.Begin(t.Context())
 	require.NoError(t, err)
@@ -357,6 +357,40 @@ func TestRun_PayloadDroppedByHandler(t *testing.T) {
 		require.NoError(t, r.sink.Deliver(ctx, src.delivery(message(id), nil)), "there is room for two")
 	}
 	require.NoError(t, lock.Rollback(t.Context()))
+	r.stop()
+	require.NoError(t, r.wait(t))
+}
+
+// A delivery that was taken while its assignment was being revoked was given
+// back only when a worker was free, which during an outage is when that ends:
+// the source waited for it.
+func TestRun_RevokedWhileItIsTaken(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	h := &blocking{release: make(chan struct{})}
+	in := b.inbox(t, h.handle, inbox.Config{Workers: 1})
+	src := newScripted()
+	r := start(t, in, src)
+	require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(message("running"), nil)))
+	require.Eventually(t, func() bool { return h.running.Load() == 1 }, deadline, tick)
+
+	revoked := make(chan struct{})
+	first := src.delivery(message("first"), revoked)
+	returned, goingBack, goOn := first.Returned, make(chan struct{}), make(chan struct{})
+	first.Returned = func(err error) {
+		close(goingBack)
+		<-goOn
+		returned(err)
+	}
+	require.NoError(t, r.sink.Deliver(t.Context(), first))
+	close(revoked)
+	<-goingBack
+	require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(message("second"), revoked)))
+	close(goOn)
+	require.Eventually(t, func() bool { return src.answer("second") == inbox.ErrRevoked.Error() }, deadline, tick)
+
+	close(h.release)
 	r.stop()
 	require.NoError(t, r.wait(t))
 }
