@@ -114,6 +114,7 @@ func (r *run) waitOut(ctx context.Context, err error) {
 	in.observe(ctx, Event{Kind: Paused, Err: err})
 	if r.pauser != nil {
 		r.pauser.Pause()
+		defer r.pauser.Resume() // also when ctx has ended: the source may be run again
 	}
 	backoff := jitter.New(in.cfg.QuickDelay, in.cfg.OutageMaxDelay)
 	timer := time.NewTimer(0)
@@ -126,9 +127,6 @@ func (r *run) waitOut(ctx context.Context, err error) {
 		case <-timer.C:
 		}
 		err = in.probe(ctx)
-	}
-	if r.pauser != nil {
-		r.pauser.Resume()
 	}
 	in.cfg.Logger.InfoContext(ctx, "database is back: intake goes on",
 		slog.String("consumer", in.consumer), slog.Duration("after", time.Since(began)))

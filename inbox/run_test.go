@@ -394,3 +394,35 @@ func TestRun_RevokedWhileItIsTaken(t *testing.T) {
 	r.stop()
 	require.NoError(t, r.wait(t))
 }
+
+// A drain in an outage left the source paused, and the next Run of it took
+// nothing, without a word.
+func TestRun_DrainWhilePaused(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	proxy, pool := b.through(t, "")
+	in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{StatementTimeout: 200 * time.Millisecond})
+	src := &pausing{scripted: newScripted()}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- in.Run(ctx, src) }()
+	sink := <-src.sink
+	proxy.Refuse(true)
+	proxy.Cut()
+	require.NoError(t, sink.Deliver(t.Context(), src.delivery(message("evt_1"), nil)))
+	require.Eventually(t, src.paused.Load, deadline, tick)
+
+	stop()
+	require.NoError(t, <-done)
+
+	require.False(t, src.paused.Load())
+}
+
+type pausing struct {
+	*scripted
+	paused atomic.Bool
+}
+
+func (p *pausing) Pause()  { p.paused.Store(true) }
+func (p *pausing) Resume() { p.paused.Store(false) }
