@@ -2,6 +2,8 @@ package inbox
 
 import (
 	"context"
+	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/semel-go/semel/handler"
@@ -78,9 +80,18 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
+// observe tells the observer. One that panics must not take the message with
+// it, or the connection that holds the message's claim.
 func (in *Inbox) observe(ctx context.Context, e Event) {
-	if in.cfg.Observer != nil {
-		e.Consumer = in.consumer
-		in.cfg.Observer.Observe(ctx, e)
+	if in.cfg.Observer == nil {
+		return
 	}
+	defer func() {
+		if value := recover(); value != nil {
+			in.cfg.Logger.ErrorContext(ctx, "observer panicked", slog.String("consumer", in.consumer),
+				slog.String("event", e.Kind.String()), slog.Any("panic", value), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	e.Consumer = in.consumer
+	in.cfg.Observer.Observe(ctx, e)
 }

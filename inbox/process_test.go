@@ -390,3 +390,20 @@ func TestProcess_OrderOfAKey(t *testing.T) {
 
 	require.Equal(t, []string{"b1", "a1", "a2"}, ran)
 }
+
+// A panic in an observer left the claim's connection behind, out of the pool
+// and in its transaction; in a Run it ended the process.
+func TestProcess_ObserverPanics(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	in := b.inbox(t, effect, inbox.Config{
+		Observer: inbox.ObserverFunc(func(_ context.Context, e inbox.Event) { panic(e.Kind.String()) }),
+	})
+
+	outcome, err := in.Process(t.Context(), message("evt_1"))
+
+	require.NoError(t, err)
+	require.Equal(t, handler.Processed, outcome)
+	require.Zero(t, b.Pool.Stat().AcquiredConns())
+}
