@@ -14,6 +14,9 @@ TIMEOUT  ?= 10m
 PKG ?= ./...
 RUN ?=
 
+# What narrows make test-versions.
+VERSIONS ?=
+
 # N counted kills, and what narrows them, for make chaos.
 N      ?= 300
 POINT  ?=
@@ -37,6 +40,10 @@ test: services-up ## run all tests against real services, with -race, and the ex
 	@echo "examples"
 	@go -C examples vet ./...
 	@go -C examples test -count=1 -timeout $(TIMEOUT) ./...
+
+.PHONY: test-versions
+test-versions: ## run the tests of all that speaks SQL on PostgreSQL 14 to 18 (VERSIONS="14 18")
+	@scripts/versions.sh $(VERSIONS)
 
 .PHONY: lint
 lint: tools ## check style, the floors of the house, and go.mod

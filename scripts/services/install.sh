@@ -45,3 +45,11 @@ no_default_cluster() {
 		(umask 022 && echo 'create_main_cluster = false' >"$conf")
 	fi
 }
+
+# maven runs Maven. It caches in the home that the system has for this user, if
+# there is one.
+maven() {
+	local cache=()
+	[ -w "$(getent passwd "$(id -u)" | cut -d : -f 6)" ] || cache=(-Dmaven.repo.local="$state/maven")
+	mvn -q -B "${cache[@]}" "$@" 9>&-
+}

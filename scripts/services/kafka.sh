@@ -12,11 +12,8 @@ kafka_jars() {
 	local dir=$state/kafka
 	[ ! -d "$dir/jars" ] || return 0
 	rm -rf "$dir/jars.new"
-	# Maven caches in the home that the system has for this user, if there is one.
-	local cache=()
-	[ -w "$(getent passwd "$(id -u)" | cut -d : -f 6)" ] || cache=(-Dmaven.repo.local="$dir/maven")
-	mvn -q -B "${cache[@]}" -f "$scripts/kafka.xml" dependency:copy-dependencies \
-		-DoutputDirectory="$dir/jars.new" >"$dir/out" 2>&1 9>&- ||
+	maven -f "$scripts/kafka.xml" dependency:copy-dependencies \
+		-DoutputDirectory="$dir/jars.new" >"$dir/out" 2>&1 ||
 		{ tail -n 20 "$dir/out" >&2; fail "cannot fetch the jars of Kafka; to use a broker of your own set KAFKA_BROKERS"; }
 	mv "$dir/jars.new" "$dir/jars"
 }

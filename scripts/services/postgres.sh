@@ -28,21 +28,20 @@ become() {
 
 unprivileged() { (become "$@"); }
 
-# postgres_data prints the data folder: ours, or, where the database's user
-# cannot pass to it, one under /tmp that ours is a link to.
-postgres_data() {
-	local data=$state/postgres/data
-	chmod 755 "$state/postgres"
-	if [ ! -d "$data" ]; then
-		rm -f "$data" # a link whose folder is gone
-		if unprivileged test -x "$state/postgres"; then
-			mkdir "$data"
+# within_reach prints folder $1, making it if it is missing: ours, or, where the
+# database's user cannot pass to it, one under /tmp that ours is a link to.
+within_reach() {
+	if [ ! -d "$1" ]; then
+		rm -f "$1" # a link whose folder is gone
+		chmod 755 "${1%/*}"
+		if unprivileged test -x "${1%/*}"; then
+			mkdir "$1"
 		else
-			ln -s "$(mktemp -d /tmp/semel-postgres.XXXXXX)" "$data"
+			ln -s "$(mktemp -d /tmp/semel-postgres.XXXXXX)" "$1"
 		fi
-		[ "$(id -u)" != 0 ] || chown 65534:65534 "$(readlink -f "$data")"
+		[ "$(id -u)" != 0 ] || chown 65534:65534 "$(readlink -f "$1")"
 	fi
-	readlink -f "$data"
+	readlink -f "$1"
 }
 
 # postgres_create makes the cluster in folder $1, with a password of its own.
@@ -73,7 +72,7 @@ postgres_clear() {
 postgres_start() {
 	local bin data port dir=$state/postgres
 	bin=$(postgres_bin)
-	data=$(postgres_data)
+	data=$(within_reach "$dir/data")
 	[ -s "$data/PG_VERSION" ] && [ -s "$dir/password" ] || postgres_create "$data" "$bin"
 	postgres_clear "$data"
 	port=$(choose_port postgres 15499 1)
@@ -86,8 +85,11 @@ postgres_start() {
 		-c log_checkpoints=off \
 		>>"$dir/out" 2>&1 </dev/null &
 	remember postgres $!
-	wait_until postgres unprivileged "$bin/pg_isready" -q -h 127.0.0.1 -p "$port"
+	wait_until postgres postgres_ready "$data"
 }
+
+# postgres_ready reads what pg_ctl reads; not every package has pg_isready.
+postgres_ready() { [[ $(sed -n 8p "$1/postmaster.pid" 2>/dev/null) == ready* ]]; }
 
 # INT is the fast shutdown: it does not wait for clients.
 postgres_stop() { stop postgres INT; }
