@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// target is the bound that a benchmark's value is held to.
+type target struct {
+	bound float64
+	upper bool // the value must not be above it
+}
+
+func atLeast(bound float64) target { return target{bound: bound} }
+func atMost(bound float64) target  { return target{bound: bound, upper: true} }
+
+func (t target) met(value float64) bool {
+	if t.upper {
+		return value <= t.bound
+	}
+	return value >= t.bound
+}
+
+func (t target) String() string {
+	if t.upper {
+		return fmt.Sprintf("<= %g", t.bound)
+	}
+	return fmt.Sprintf(">= %g", t.bound)
+}
+
+// result is what was measured. Value is judged as it is, and printed rounded.
+type result struct {
+	value   float64
+	format  string // of the value, for example %.2f
+	details []string
+}
+
+func (r result) line(name string, t target) string {
+	verdict := "missed"
+	if t.met(r.value) {
+		verdict = "met"
+	}
+	details := append([]string{fmt.Sprintf("target %s: %s", t, verdict)}, r.details...)
+	return fmt.Sprintf("BENCH %s "+r.format+" (%s)", name, r.value, strings.Join(details, "; "))
+}
+
+// median is of the values as they are, unrounded: the middle one, or the mean
+// of the two in the middle.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
