@@ -3,6 +3,7 @@ package dedup_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
@@ -229,15 +231,6 @@ func TestRegister(t *testing.T) {
 
 	db := pgtest.New(t)
 	store := dedup.NewStore(db.Schema)
-	var wg sync.WaitGroup
-	for i := range 200 { // in twos: of two at once, either key may see the other's row first
-		name := fmt.Sprint("shipping", i/2)
-		if i%2 == 0 {
-			wg.Wait()
-		}
-		wg.Go(func() { require.NoError(t, store.Register(t.Context(), db.Pool, name)) })
-	}
-	wg.Wait()
 	require.NoError(t, store.Register(t.Context(), db.Pool, "shipping"))
 
 	_, err := db.Pool.Exec(t.Context(), `UPDATE `+pgx.Identifier{db.Schema, "consumers"}.Sanitize()+` SET name = 'taken' WHERE name = 'shipping'`)
@@ -247,4 +240,34 @@ func TestRegister(t *testing.T) {
 	require.ErrorContains(t, err, `"taken"`)
 
 	require.ErrorIs(t, dedup.Register(t.Context(), db.Pool, ""), dedup.ErrBadConsumer)
+}
+
+// Ten processes of a new service start at once. At READ COMMITTED either key
+// may see the other's row first; above, whoever comes second was refused, and
+// with it the start of its process.
+func TestRegister_AtOnce(t *testing.T) {
+	t.Parallel()
+
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(isolation, func(t *testing.T) {
+			t.Parallel()
+
+			db := pgtest.New(t)
+			config := db.Pool.Config()
+			config.ConnConfig.RuntimeParams["default_transaction_isolation"] = isolation
+			pool, err := pgxpool.NewWithConfig(t.Context(), config)
+			require.NoError(t, err)
+			defer pool.Close()
+			store := dedup.NewStore(db.Schema)
+			for i := range 100 {
+				var wg sync.WaitGroup
+				var errs [2]error
+				for n := range errs {
+					wg.Go(func() { errs[n] = store.Register(t.Context(), pool, fmt.Sprint("shipping", i)) })
+				}
+				wg.Wait()
+				require.NoError(t, errors.Join(errs[:]...))
+			}
+		})
+	}
 }

@@ -20,6 +20,9 @@ var ErrBadConsumer = errors.New("unusable consumer name")
 // take each other's messages for duplicates.
 var ErrConsumerCollision = errors.New("another consumer has the same number")
 
+// maxRegisterTries is how often a registration is tried that meets others.
+const maxRegisterTries = 20
+
 // DB is what [Register] needs of a *pgxpool.Pool, *pgx.Conn or pgx.Tx.
 type DB interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
@@ -55,8 +58,10 @@ func (s Store) Register(ctx context.Context, db DB, consumer string) error {
 	}
 	id := ConsumerID(consumer)
 	name, err := s.consumerName(ctx, db, id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		if _, err = db.Exec(ctx, s.queries().register, id, consumer); err == nil {
+	// Above READ COMMITTED one that registers at the same moment makes the
+	// INSERT fail instead of doing nothing; the row is there then.
+	for tries := 0; errors.Is(err, pgx.ErrNoRows) && tries < maxRegisterTries; tries++ {
+		if _, err = db.Exec(ctx, s.queries().register, id, consumer); err == nil || isSerialization(err) {
 			name, err = s.consumerName(ctx, db, id)
 		}
 	}
@@ -72,4 +77,9 @@ func (s Store) Register(ctx context.Context, db DB, consumer string) error {
 func (s Store) consumerName(ctx context.Context, db DB, id int32) (name string, err error) {
 	err = db.QueryRow(ctx, s.queries().consumerName, id).Scan(&name)
 	return name, err
+}
+
+func isSerialization(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "40001"
 }
