@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
@@ -20,7 +21,8 @@ type lanes struct {
 	mu    sync.Mutex // guards all below, and state and aside of tasks and runs
 	slots int
 	free  int
-	total int // tasks not gone
+	total int    // tasks not gone
+	last  uint64 // number of the task that entered last
 	byKey map[string][]*task
 	ready []*task
 }
@@ -45,6 +47,8 @@ func (l *lanes) enter(t *task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total++
+	l.last++
+	t.number = l.last
 	if t.run != nil {
 		t.run.queued[t] = struct{}{}
 	}
@@ -105,7 +109,8 @@ func (l *lanes) withdraw(t *task) bool {
 }
 
 // sweep takes out the tasks of r that were never started and for which match
-// is true, and returns them.
+// is true, and returns them as they entered: a source may give them back in
+// that order.
 func (l *lanes) sweep(r *run, match func(*task) bool) []*task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,6 +120,7 @@ func (l *lanes) sweep(r *run, match func(*task) bool) []*task {
 			swept = append(swept, t)
 		}
 	}
+	slices.SortFunc(swept, func(a, b *task) int { return cmp.Compare(a.number, b.number) })
 	for _, t := range swept {
 		l.drop(t)
 	}

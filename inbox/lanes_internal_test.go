@@ -172,3 +172,25 @@ func TestLanes_RandomWalk(t *testing.T) {
 		_ = swept
 	}
 }
+
+// A quorum queue of RabbitMQ delivers again in the order in which it was given
+// back: given back in the order of a map, an outage shuffled every key.
+func TestLanes_SweepInOrder(t *testing.T) {
+	t.Parallel()
+
+	var s starter
+	l := newLanes(1, s.start)
+	r := testRun()
+	running := &task{key: "a"}
+	l.enter(running)
+	var entered []*task
+	for i := range 100 {
+		entered = append(entered, &task{key: []string{"a", "b", ""}[i%3], run: r})
+		l.enter(entered[i])
+	}
+
+	require.Equal(t, entered, l.sweep(r, func(*task) bool { return true }))
+	l.leave(running)
+	require.Equal(t, []*task{running}, s.started)
+	require.Empty(t, l.byKey)
+}

@@ -28,6 +28,7 @@ type task struct {
 	// waits.
 	granted chan struct{}
 	state   taskState // guarded by lanes.mu
+	number  uint64    // in the order of entering; guarded by lanes.mu
 
 	identity identity
 	buried   *burial // set: the message is to be dead-lettered, not handled
