@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ func migrateCommands() []command {
 		{name: "down", synopsis: " -to VERSION -yes [flags]", summary: "Take migrations back; what they created is dropped.", do: migrateDown},
 		{name: "status", synopsis: " [flags]", summary: "Show which migrations are applied.", do: migrateStatus},
 		{name: "print", synopsis: " [flags]", summary: "Print the SQL for a DBA to run; needs no database.", do: migratePrint},
+		{name: "grants", synopsis: " [flags]", summary: "Print the least rights that database roles need.", do: migrateGrants},
 	}
 }
 
@@ -160,4 +162,36 @@ func migratePrint(_ context.Context, c *call) error {
 		return c.usage("there is no way %s from version %d to %d; the newest is %d", map[bool]string{false: "up", true: "down"}[*down], first, last, schema.Version)
 	}
 	return schema.Print(c.stdout, c.schema, first, last)
+}
+
+func migrateGrants(_ context.Context, c *call) error {
+	parts := []struct {
+		role schema.Role
+		does string
+		name *string
+	}{
+		{role: schema.Application, does: "runs consumers"},
+		{role: schema.Operator, does: "reads dead letters and what was handled"},
+		{role: schema.Relay, does: "publishes events (nothing to grant yet)"},
+	}
+	for i, p := range parts {
+		parts[i].name = c.flags.String(string(p.role), "", "the `role` that "+p.does)
+	}
+	if err := c.parseNoArguments(); err != nil {
+		return err
+	}
+	var sql strings.Builder
+	for _, p := range parts {
+		if *p.name == "" {
+			continue
+		}
+		if err := schema.Grants(&sql, c.schema, p.role, *p.name); err != nil {
+			return c.usage("-%s: %s", p.role, err)
+		}
+	}
+	if sql.Len() == 0 {
+		return c.usage("name a database role: -application, -operator or -relay")
+	}
+	_, err := io.WriteString(c.stdout, sql.String())
+	return err
 }

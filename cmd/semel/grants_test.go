@@ -1,0 +1,62 @@
+package main_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/semel-go/semel/internal/pgtest"
+)
+
+// as makes a database role and returns db as that role sees it.
+func as(t *testing.T, db *pgtest.DB, flag string) *pgtest.DB {
+	t.Helper()
+	role, password := "semel_test_"+strings.ToLower(rand.Text()[:16]), rand.Text()
+	_, err := db.Pool.Exec(t.Context(), `CREATE ROLE `+role+` LOGIN PASSWORD '`+password+`'`)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := db.Pool.Exec(context.WithoutCancel(t.Context()), `DROP OWNED BY `+role+`; DROP ROLE `+role)
+		require.NoError(t, err)
+	})
+	_, err = db.Pool.Exec(t.Context(), works(t, db, "migrate", "grants", flag, role))
+	require.NoError(t, err)
+	u, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	u.User = url.UserPassword(role, password)
+	return &pgtest.DB{Schema: db.Schema, URL: u.String()}
+}
+
+func TestMigrateGrants(t *testing.T) {
+	t.Parallel()
+
+	r := semel(t, "", "migrate", "grants", "-application", "shop", "-operator", `on "call`, "-relay", "shop_relay")
+	require.Zero(t, r.code, r.stderr)
+	requireGolden(t, "grants.txt", r.stdout)
+}
+
+// An operator sees all that there is, and can migrate nothing.
+func TestMigrateGrants_Operator(t *testing.T) {
+	t.Parallel()
+
+	db := pgtest.New(t)
+	deadLetters(t, db)
+	operator := as(t, db, "-operator")
+
+	for _, args := range [][]string{
+		{"migrate", "status"},
+		{"dlq", "list", "-state", "all"},
+		{"dlq", "list", "-consumer", "shipping", "-json"},
+		{"dlq", "show", "1"},
+	} {
+		require.Equal(t, works(t, db, args...), works(t, operator, args...))
+	}
+
+	r := semel(t, operator.URL, "migrate", "down", "-to", "0", "-yes", "-schema", db.Schema)
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stderr, "the database role lacks a right")
+	require.Contains(t, works(t, db, "dlq", "list"), "evt_1")
+}
