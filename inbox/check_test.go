@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -93,6 +94,41 @@ func TestStart_AgainAfterFailing(t *testing.T) {
 
 	require.NoError(t, err)
 	require.Equal(t, handler.Processed, outcome)
+}
+
+// The tables are migrated before the programs are replaced, and a program may
+// be rolled back without them: a newer schema is fine unless one of its
+// migrations says otherwise.
+func TestStart_NewerSchema(t *testing.T) {
+	t.Parallel()
+
+	const migrate = `INSERT INTO schema_migrations (version, name, oldest_binary) VALUES ($1, 'from_the_future', $2)`
+	b := setup(t)
+	b.exec(t, `ALTER TABLE processed_messages ADD COLUMN later text NOT NULL DEFAULT ''`)
+	b.exec(t, `ALTER TABLE dead_letters ADD COLUMN later text NOT NULL DEFAULT ''`)
+	b.exec(t, migrate, schema.Version+1, schema.Version)
+	in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+		if msg.Type == "poison" {
+			return handler.Permanent(errors.New("poison"))
+		}
+		return effect(ctx, tx, msg)
+	}, inbox.Config{})
+	for want, msg := range map[handler.Outcome]*handler.Message{
+		handler.Processed: message("evt_1"),
+		handler.Dead:      {ID: "evt_2", Type: "poison"},
+	} {
+		outcome, err := in.Process(t.Context(), msg)
+		require.NoError(t, err)
+		require.Equal(t, want, outcome)
+	}
+	require.Len(t, b.letters(t), 1)
+
+	b.exec(t, migrate, schema.Version+2, schema.Version+2)
+	_, err := b.inbox(t, effect, inbox.Config{}).Process(t.Context(), message("evt_3"))
+
+	require.ErrorIs(t, err, schema.ErrTooNew)
+	require.ErrorContains(t, err, "deploy a newer one")
+	require.Zero(t, b.effects(t, "evt_3"))
 }
 
 func TestStart_MissingPermission(t *testing.T) {

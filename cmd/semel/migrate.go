@@ -125,8 +125,28 @@ func migrateStatus(ctx context.Context, c *call) error {
 			}
 			t.row(m.Version, m.Name, m.OldestBinary, applied)
 		}
-		return t.flush()
+		if err := t.flush(); err != nil {
+			return err
+		}
+		return c.printNewer(ctx, conn, migrations[len(migrations)-1].Version)
 	})
+}
+
+// printNewer says what it means for programs of this version that the schema
+// is newer.
+func (c *call) printNewer(ctx context.Context, conn *pgx.Conn, newest int) error {
+	if newest <= schema.Version {
+		return nil
+	}
+	err := schema.Check(ctx, conn, c.schema)
+	switch {
+	case err == nil:
+		fmt.Fprintf(c.stdout, "\nnewer than this program, which is built for version %d and may run on it\n", schema.Version)
+	case errors.Is(err, schema.ErrTooNew):
+		fmt.Fprintf(c.stdout, "\nnewer than this program, which is built for version %d and must not run on it: deploy a newer one\n", schema.Version)
+		err = nil // it is shown, and nothing went wrong
+	}
+	return err
 }
 
 func migrationObjects(migrations []schema.Migration) []object {

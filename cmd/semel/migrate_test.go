@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -65,4 +66,41 @@ func TestMigratePrint(t *testing.T) {
 	run(works(t, db, "migrate", "print"))
 	require.NoError(t, schema.Check(t.Context(), db.Pool, db.Schema))
 	require.Equal(t, "", works(t, db, "migrate", "print", "-from", "1"))
+}
+
+// What a newer program has done to the tables is shown by an older one, with
+// what that means for it.
+func TestMigrateStatus_NewerSchema(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name   string
+		oldest int
+		says   string
+		code   int // of semel dlq list
+	}{
+		{name: "MayRun", oldest: 1, says: "newer than this program, which is built for version 1 and may run on it\n"},
+		{name: "MustNotRun", oldest: 7, says: "and must not run on it: deploy a newer one\n", code: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			db := pgtest.New(t)
+			_, err := db.Pool.Exec(t.Context(), `INSERT INTO schema_migrations (version, name, oldest_binary) VALUES (99, 'from_the_future', $1)`, tt.oldest)
+			require.NoError(t, err)
+
+			status := works(t, db, "migrate", "status")
+			require.Regexp(t, `(?m)^99 +from_the_future +`+strconv.Itoa(tt.oldest)+` +\d`, status)
+			require.Contains(t, status, tt.says)
+			require.Contains(t, works(t, db, "migrate", "status", "-json"), `"from_the_future"`)
+			require.Contains(t, works(t, db, "migrate", "up"), "is up to date")
+
+			r := semel(t, db.URL, "migrate", "down", "-to", "0", "-yes", "-schema", db.Schema)
+			require.Equal(t, 1, r.code)
+			require.Contains(t, r.stderr, "use the newer program")
+			r = semel(t, db.URL, "dlq", "list", "-schema", db.Schema)
+			require.Equal(t, tt.code, r.code, r.stderr)
+		})
+	}
 }
