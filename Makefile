@@ -23,6 +23,10 @@ POINT  ?=
 BROKER ?=
 PLANT  ?=
 
+# How many pairs of rounds, and how long a round, for make bench.
+ROUNDS ?= 5
+FOR    ?= 5s
+
 # Each module is held to its own go.mod; go.work is for people.
 export GOWORK := off
 
@@ -40,6 +44,9 @@ test: services-up ## run all tests against real services, with -race, and the ex
 	@echo "examples"
 	@go -C examples vet ./...
 	@go -C examples test -count=1 -timeout $(TIMEOUT) ./...
+	@echo "bench"
+	@go -C bench vet ./...
+	@$(with_services) go -C bench test -count=1 -timeout $(TIMEOUT) ./...
 
 .PHONY: test-versions
 test-versions: ## run the tests of all that speaks SQL on PostgreSQL 14 to 18 (VERSIONS="14 18")
@@ -49,13 +56,16 @@ test-versions: ## run the tests of all that speaks SQL on PostgreSQL 14 to 18 (V
 lint: tools ## check style, the floors of the house, and go.mod
 	@bin/golangci-lint run ./...
 	@cd examples && ../bin/golangci-lint run ./...
+	@cd bench && ../bin/golangci-lint run ./...
 	@go mod tidy -diff
 	@go -C examples mod tidy -diff
+	@go -C bench mod tidy -diff
 
 .PHONY: fmt
 fmt: tools ## format all Go files
 	@bin/golangci-lint fmt
 	@cd examples && ../bin/golangci-lint fmt
+	@cd bench && ../bin/golangci-lint fmt
 
 .PHONY: plants
 plants: services-up ## plant known bugs one by one; fail unless a test catches each
@@ -64,6 +74,10 @@ plants: services-up ## plant known bugs one by one; fail unless a test catches e
 .PHONY: chaos
 chaos: services-up ## kill consumers at every crash point (N=300 POINT= BROKER= PLANT=)
 	@$(with_services) go run ./internal/chaos -n '$(N)' -point '$(POINT)' -broker '$(BROKER)' -plant '$(PLANT)'
+
+.PHONY: bench
+bench: services-up ## measure what it costs, as ratios (RUN= ROUNDS=5 FOR=5s; bench/README.md says what is what)
+	@$(with_services) go -C bench run . -run '$(RUN)' -rounds $(ROUNDS) -for $(FOR)
 
 .PHONY: services-up
 services-up: ## start PostgreSQL, Kafka and RabbitMQ, unless they run or are named

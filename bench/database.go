@@ -54,7 +54,7 @@ func newPool(ctx context.Context, schemaName string, n int, dial dialFunc) (*pgx
 	if err != nil {
 		return nil, err
 	}
-	config.MaxConns = int32(n) + 2 //nolint:gosec // a few
+	config.MaxConns = int32(n) + 2
 	config.ConnConfig.RuntimeParams["search_path"] = schemaName
 	if dial != nil {
 		config.ConnConfig.DialFunc = dial

@@ -74,7 +74,7 @@ func (b *bench) watchChild(ctx context.Context, db *database, t *topic) (peak fl
 	if err != nil {
 		return 0, 0, err
 	}
-	cmd := exec.CommandContext(ctx, program, childArgument) //nolint:gosec // this program
+	cmd := exec.CommandContext(ctx, program, childArgument)
 	cmd.Env = append(os.Environ(), schemaVariable+"="+db.schema, topicVariable+"="+t.name, groupVariable+"="+t.group())
 	cmd.Stderr = b.stderr
 	stdin, err := cmd.StdinPipe()

@@ -32,7 +32,7 @@ func fresh(int) func() *handler.Message {
 }
 
 func newMessage() *handler.Message {
-	account := strconv.Itoa(rand.IntN(accounts) + 1) //nolint:gosec // a load, not a secret
+	account := strconv.Itoa(rand.IntN(accounts) + 1)
 	payload := make([]byte, 0, payloadBytes)
 	payload = append(payload, `{"account":`...)
 	payload = append(payload, account...)
@@ -53,8 +53,8 @@ func newMessages(n int) []*handler.Message {
 // newID is a UUIDv7: milliseconds, then random bits.
 func newID() string {
 	var id [16]byte
-	binary.BigEndian.PutUint64(id[0:], uint64(time.Now().UnixMilli())<<16|uint64(rand.Uint32N(1<<16))) //nolint:gosec // after 1970
-	binary.BigEndian.PutUint64(id[8:], rand.Uint64())                                                  //nolint:gosec // unique, not secret
+	binary.BigEndian.PutUint64(id[0:], uint64(time.Now().UnixMilli())<<16|uint64(rand.Uint32N(1<<16)))
+	binary.BigEndian.PutUint64(id[8:], rand.Uint64())
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80
 	var text [36]byte

@@ -41,7 +41,7 @@ func (b *bench) parts(ctx context.Context, db *database, k broker, msgs []*handl
 			return 0, fmt.Errorf("move with %s: %w", k.client(), err)
 		}
 		consumer++
-		hand := &byhand.Consumer{Pool: db.pool, ID: int32(consumer), Work: work} //nolint:gosec // a few
+		hand := &byhand.Consumer{Pool: db.pool, ID: int32(consumer), Work: work}
 		work, err := handleAll(ctx, workers, msgs, handledByHand(hand))
 		if err != nil {
 			return 0, fmt.Errorf("work by hand: %w", err)

@@ -59,4 +59,3 @@ func (c *Consumer) Handle(ctx context.Context, msg *handler.Message) (fresh bool
 	}
 	return true, nil
 }
-
