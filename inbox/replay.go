@@ -27,11 +27,13 @@ func (in *Inbox) Replay(ctx context.Context, deadLetterID int64) (handler.Outcom
 	if err := in.start(ctx); err != nil {
 		return 0, err
 	}
-	letter, err := in.letters.Load(ctx, in.pool, deadLetterID)
+	loadCtx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+	defer cancel()
+	letter, err := in.letters.Load(loadCtx, in.pool, deadLetterID)
 	switch {
 	case errors.Is(err, dlq.ErrNotFound):
 		err = fmt.Errorf("%w: there is none with this id", ErrNoDeadLetter)
-	case err != nil && isOutage(err):
+	case err != nil && ctx.Err() == nil: // whatever it says: a connection that broke has no code
 		err = fmt.Errorf("%w: %w", ErrOutage, err)
 	case err == nil && letter.ConsumerID != in.consumerID:
 		err = fmt.Errorf("%w: it belongs to consumer %q", ErrNoDeadLetter, letter.Consumer)

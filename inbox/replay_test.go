@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -211,4 +212,47 @@ func TestReplay_WhileADuplicateIsInFlight(t *testing.T) {
 	close(release)
 	wg.Wait()
 	require.Equal(t, 1, b.effects(t, "evt_1"))
+}
+
+// A database that accepts and never answers kept a replay waiting for as long
+// as TCP does; a connection that broke was no outage, since its error has no
+// code.
+func TestReplay_DuringOutage(t *testing.T) {
+	t.Parallel()
+
+	for _, kind := range []string{"Silent", "Cut"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+
+			b := setup(t)
+			proxy, pool := b.through(t, "")
+			var r refusing
+			in := b.inboxOn(t, pool, "shipping", r.handle, inbox.Config{StatementTimeout: 200 * time.Millisecond})
+			_, err := in.Process(t.Context(), message("evt_1"))
+			require.NoError(t, err)
+			id := b.letters(t)[0].ID
+
+			proxy.BlackHole(true)
+			proxy.Pause()
+			if kind == "Cut" {
+				proxy.Refuse(true)
+				proxy.Resume()
+				proxy.Cut()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+			_, err = in.Replay(ctx, id)
+			require.ErrorIs(t, err, inbox.ErrOutage)
+
+			proxy.Refuse(false)
+			proxy.BlackHole(false)
+			proxy.Cut()
+			proxy.Resume()
+			r.mended.Store(true)
+			require.Eventually(t, func() bool {
+				outcome, err := in.Replay(t.Context(), id)
+				return err == nil && outcome == handler.Processed
+			}, deadline, tick)
+		})
+	}
 }
