@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -155,11 +154,10 @@ func (b *testBundle) askCommitted(ctx context.Context, partition int32) (int64, 
 
 func (b *testBundle) awaitCommitted(t *testing.T, partition int32, want int64) {
 	t.Helper()
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
+	require.Eventually(t, func() bool {
 		got, err := b.askCommitted(t.Context(), partition)
-		assert.NoError(c, err)
-		assert.Equal(c, want, got, "the committed offset of partition %d", partition)
-	}, deadline, tick)
+		return err == nil && got == want
+	}, deadline, tick, "the committed offset of partition %d should become %d", partition, want)
 }
 
 func (b *testBundle) commit(t *testing.T, partition int32, offset int64) {
@@ -192,7 +190,7 @@ func start(t *testing.T, source *kafka.Source, config transporttest.SinkConfig) 
 		r.sink.Refuse(errOnceMore)
 		cancel()
 		r.sink.ReturnAll(errOnceMore)
-		r.await(t)
+		_ = r.await(t) // what a test expects of the error it says itself
 		r.sink.RequireNoFault(t)
 	})
 	return r
@@ -348,7 +346,7 @@ func startSink(t *testing.T, source *kafka.Source, sink handler.Sink) (stop func
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- source.Run(ctx, sink) }()
-	stop = sync.OnceFunc(func() { cancel(); assert.NoError(t, <-ended) })
+	stop = sync.OnceFunc(func() { cancel(); require.NoError(t, <-ended) })
 	t.Cleanup(stop)
 	return stop
 }

@@ -111,9 +111,7 @@ func TestSource_RebalanceWhileDraining(t *testing.T) {
 	out := one.take(t, 40)
 	one.cancel()
 	two := start(t, b.source(), transporttest.SinkConfig{Settle: true})
-	require.Eventually(t, func() bool {
-		return isClosed(out[0].Revoked) || isClosed(out[39].Revoked) || two.source.Stats().Partitions > 0
-	}, deadline, tick)
+	awaitRevoked(t, byPartition(out))
 	settle(out)
 	require.NoError(t, one.await(t))
 	two.awaitStats(t, func(s kafka.SourceStats) bool { return s.Partitions == 4 }, "the other gets all")

@@ -16,7 +16,7 @@ import (
 // fetched of earlier assignments and fetches nothing of the new ones before
 // this returns.
 func (m *member) assigned(ctx context.Context, partitions map[string][]int32) {
-	m.note("partitions assigned", partitions)
+	m.note("assigned", partitions)
 	m.polls.wait()
 	for topic, ids := range partitions {
 		for _, id := range ids {
@@ -42,7 +42,7 @@ func (m *member) offsetsFetched(_ context.Context, topics map[string]map[int32]k
 
 // revoked gives partitions back: stop, let what is out finish, commit, let go.
 func (m *member) revoked(partitions map[string][]int32) {
-	m.note("partitions revoked", partitions)
+	m.note("revoked", partitions)
 	ended := m.end(partitions)
 	deadline := time.NewTimer(m.drain)
 	defer deadline.Stop()
@@ -70,7 +70,7 @@ func (m *member) revoked(partitions map[string][]int32) {
 // lost drops partitions that belong to another member already: it waits for
 // nothing, and what it could commit would be refused.
 func (m *member) lost(partitions map[string][]int32) {
-	m.note("partitions lost", partitions)
+	m.note("lost", partitions)
 	m.forget(m.end(partitions))
 }
 
@@ -80,7 +80,7 @@ func (m *member) note(what string, partitions map[string][]int32) {
 		n += len(ids)
 	}
 	if n > 0 { // a rebalance that changes nothing is told as well
-		m.report.logger.Info(what, slog.Int("partitions", n))
+		m.report.logger.Info("the group has rebalanced", slog.String("partitions", what), slog.Int("count", n))
 	}
 }
 

@@ -35,13 +35,13 @@ func (r *report) problem(msg string, err error, todo string, attrs ...slog.Attr)
 // partition is for what cannot be undone. It is logged every time.
 func (r *report) partition(p partition, msg string, attrs ...slog.Attr) {
 	attrs = append(attrs, slog.String("topic", p.topic), slog.Int("partition", int(p.id)))
-	r.logger.LogAttrs(context.Background(), slog.LevelError, msg, attrs...)
+	r.logger.LogAttrs(context.Background(), slog.LevelError, msg, attrs...) //nolint:sloglint // the callers' are constants
 }
 
 func (r *report) log(level slog.Level, msg string, err error, attrs ...slog.Attr) {
 	r.health.failed(err)
 	if r.due(msg + "\n" + err.Error()) {
-		r.logger.LogAttrs(context.Background(), level, msg, append(attrs, slog.Any("error", err))...)
+		r.logger.LogAttrs(context.Background(), level, msg, append(attrs, slog.Any("error", err))...) //nolint:sloglint // the callers' are constants
 	}
 }
 
