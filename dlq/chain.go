@@ -31,6 +31,7 @@ func Chain(err error) []string {
 		if text := errorText(err); len(texts) == 0 || texts[len(texts)-1] != text {
 			texts = append(texts, text)
 		}
+		defer func() { _ = recover() }() // of an Unwrap: the chain ends where it cannot be followed
 		switch e := err.(type) { //nolint:errorlint // the chain itself is what we walk
 		case interface{ Unwrap() error }:
 			walk(e.Unwrap())

@@ -28,6 +28,11 @@ func TestChain(t *testing.T) {
 		{name: "MarksSayNothingNew", err: handler.Permanent(handler.Unavailable(inner)), want: []string{"inner"}},
 		{name: "Joined", err: errors.Join(inner, fmt.Errorf("b: %w", errors.New("c"))), want: []string{"inner\nb: c", "inner", "b: c", "c"}},
 		{name: "Panics", err: &panicError{}, want: []string{"the text of an error of type *dlq_test.panicError cannot be read: it panics"}},
+		{name: "CannotBeFollowed", err: errors.Join((*typedNil)(nil), inner), want: []string{
+			"the text of an error of type *errors.joinError cannot be read: it panics",
+			"the text of an error of type *dlq_test.typedNil cannot be read: it panics",
+			"inner",
+		}},
 		{name: "LeadsBackToItself", err: &loopError{}, want: []string{"loop"}},
 	}
 	for _, tt := range tests {
@@ -61,6 +66,12 @@ func TestChain_IsBounded(t *testing.T) {
 type panicError struct{}
 
 func (*panicError) Error() string { panic("no text") }
+
+// typedNil is an error that is not nil, of a pointer that is.
+type typedNil struct{ cause error }
+
+func (e *typedNil) Error() string { return e.cause.Error() }
+func (e *typedNil) Unwrap() error { return e.cause }
 
 type loopError struct{}
 
