@@ -32,7 +32,7 @@ func Chain(err error) []string {
 			texts = append(texts, text)
 		}
 		defer func() { _ = recover() }() // of an Unwrap: the chain ends where it cannot be followed
-		switch e := err.(type) { //nolint:errorlint // the chain itself is what we walk
+		switch e := err.(type) {         //nolint:errorlint // the chain itself is what we walk
 		case interface{ Unwrap() error }:
 			walk(e.Unwrap())
 		case interface{ Unwrap() []error }:
