@@ -40,6 +40,7 @@ help: ## list the targets
 .PHONY: test
 test: services-up ## run all tests against real services, with -race, and the examples
 	@scripts/compiler.sh
+	@scripts/pgbouncer.sh
 	@$(with_services) go test -race -count=1 -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(RUN)' $(PKG)
 	@echo "examples"
 	@go -C examples vet ./...

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/semel-go/semel/schema"
 )
 
@@ -53,7 +55,7 @@ func (in *Inbox) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*in.cfg.StatementTimeout)
 	defer cancel()
 	var commit, encoding, readOnly string
-	err := in.pool.QueryRow(ctx, settingsSQL).Scan(&commit, &encoding, &readOnly)
+	err := in.pool.QueryRow(ctx, settingsSQL, pgx.QueryExecModeExec).Scan(&commit, &encoding, &readOnly)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: read the session's settings: %w: see whether the database runs and whether the pool's connection string names it", ErrOutage, err)
@@ -64,11 +66,14 @@ func (in *Inbox) check(ctx context.Context) error {
 	case readOnly == "on":
 		return fmt.Errorf("%w: connect to the primary, and without default_transaction_read_only", ErrReadOnlyDatabase)
 	}
+	if err := in.checkPooler(ctx); err != nil {
+		return fmt.Errorf("look for a pooler before the database: %w", err)
+	}
 	if err := schema.Check(ctx, in.pool, in.cfg.Schema); err != nil {
 		return err
 	}
 	if err := schema.CheckAccess(ctx, in.pool, in.cfg.Schema); err != nil {
 		return err
 	}
-	return in.store.Register(ctx, in.pool, in.consumer)
+	return in.explainPooler(in.store.Register(ctx, in.pool, in.consumer))
 }

@@ -17,20 +17,22 @@ import (
 
 // SQLSTATEs that have a meaning of their own here.
 const (
-	codeSerialization   = "40001"
-	codeDeadlock        = "40P01"
-	codeLockTimeout     = "55P03"
-	codeReadOnly        = "25006"
-	codeConfigLimit     = "53400"
-	codeAdminShutdown   = "57P01"
-	codeCrashShutdown   = "57P02"
-	codeCannotConnect   = "57P03"
-	classConnection     = "08"
-	classResources      = "53"
-	classSystem         = "58"
-	classData           = "22"
-	classProgramLimits  = "54"
-	lengthOfClassPrefix = 2
+	codeSerialization     = "40001"
+	codeDeadlock          = "40P01"
+	codeLockTimeout       = "55P03"
+	codeReadOnly          = "25006"
+	codeConfigLimit       = "53400"
+	codeAdminShutdown     = "57P01"
+	codeCrashShutdown     = "57P02"
+	codeCannotConnect     = "57P03"
+	codeDuplicatePrepared = "42P05"
+	codeNoPrepared        = "26000"
+	classConnection       = "08"
+	classResources        = "53"
+	classSystem           = "58"
+	classData             = "22"
+	classProgramLimits    = "54"
+	lengthOfClassPrefix   = 2
 )
 
 // judge says what the error of user code means.
@@ -47,6 +49,8 @@ func (in *Inbox) judge(ctx context.Context, r callResult) verdict {
 		return verdict{kind: permanent, err: err}
 	case isCollision(err):
 		return verdict{kind: rerun, err: err}
+	case in.misprepared(err):
+		return verdict{kind: away, err: in.explainPooler(err)}
 	case r.connLost || isOutage(err):
 		// The database may be away, or this statement or connection was the
 		// only one to suffer: a look tells.
@@ -84,7 +88,7 @@ func (in *Inbox) judgeOwn(ctx context.Context, err error) verdict {
 		}
 		return verdict{kind: permanent, err: err}
 	default:
-		return verdict{kind: away, err: err}
+		return verdict{kind: away, err: in.explainPooler(err)}
 	}
 }
 

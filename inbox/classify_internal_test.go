@@ -177,3 +177,29 @@ func TestReasonOf(t *testing.T) {
 		require.Equal(t, want, reasonOf(fmt.Errorf("decode: %w", handler.Permanent(err))))
 	}
 }
+
+// A pooler that mixes up prepared statements is no fault of the message. Who
+// names a statement that does not exist, without any pooler, made a mistake.
+func TestJudge_MixedUpStatements(t *testing.T) {
+	t.Parallel()
+
+	for _, code := range []string{"42P05", "26000"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+
+			in := new(Inbox)
+			require.Equal(t, failed, in.judge(t.Context(), callResult{err: pgError(code)}).kind)
+			in.pooled.Store(true)
+			for _, v := range []verdict{
+				in.judge(t.Context(), callResult{err: pgError(code)}),
+				in.judgeClaim(t.Context(), pgError(code)),
+				in.judgeOwn(t.Context(), pgError(code)),
+			} {
+				require.Equal(t, away, v.kind)
+				require.ErrorIs(t, v.err, ErrPooler)
+				require.ErrorContains(t, v.err, "default_query_exec_mode=cache_describe")
+			}
+			require.NotErrorIs(t, in.judgeOwn(t.Context(), pgError("42501")).err, ErrPooler)
+		})
+	}
+}

@@ -33,6 +33,7 @@ type Inbox struct {
 
 	started  atomic.Bool   // the start checks passed
 	starting chan struct{} // one place: held while they run
+	pooled   atomic.Bool   // they found a pooler before the database, and prepared statements in use
 }
 
 // New returns the inbox of a consumer: the stable name of one logical

@@ -84,6 +84,7 @@ for release in "${releases[@]}"; do
 done
 [ ${#chosen[@]} -gt 0 ] || fail "no such version: $*; there are ${releases[*]%%.*}"
 
+scripts/pgbouncer.sh
 umask 077
 mkdir -p .services/versions
 chmod 755 .services .services/versions

@@ -102,6 +102,9 @@ func (c *call) connect(ctx context.Context) (*pgx.Conn, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "semel"
 	}
+	if config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // as good for a few statements, and a pooler loses none
+	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		cause := err

@@ -71,12 +71,18 @@ func named(tb testing.TB, variable string) string {
 	if strings.TrimSpace(value) != "" {
 		return value
 	}
-	const remedy = "run 'make services-up', then 'set -a; . ./.services/env', or use 'make test'"
-	if required() {
-		tb.Fatalf("%s is not set and this run must skip nothing: %s", variable, remedy)
-	}
-	tb.Skipf("SKIPPED, PROVES NOTHING: %s is not set: %s", variable, remedy)
+	Missing(tb, variable+" is not set: run 'make services-up', then 'set -a; . ./.services/env', or use 'make test'")
 	return ""
+}
+
+// Missing ends a test that lacks something: it is skipped, or fails in a run
+// that must skip nothing.
+func Missing(tb testing.TB, what string) {
+	tb.Helper()
+	if required() {
+		tb.Fatalf("this run must skip nothing, but %s", what)
+	}
+	tb.Skipf("SKIPPED, PROVES NOTHING: %s", what)
 }
 
 // required tells whether a missing service is a failure. CI systems set CI to
