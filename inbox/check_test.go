@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -156,6 +160,102 @@ func TestStart_MissingPermission(t *testing.T) {
 	require.ErrorIs(t, err, schema.ErrForbidden)
 	require.ErrorContains(t, err, "GRANT")
 	require.ErrorContains(t, err, "processed_messages")
+}
+
+// A right that is taken away while the consumer works is an outage, loud, and
+// no fault of the message.
+func TestFault_RightGoneWhileRunning(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	pool := b.asApplication(t)
+	right := `UPDATE, INSERT ON ` + pgx.Identifier{b.Schema, "processed_messages"}.Sanitize()
+	role := pool.Config().ConnConfig.User
+	logged := &lines{}
+	in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{Logger: slog.New(slog.NewTextHandler(logged, nil))})
+	src := newScripted()
+	r := start(t, in, src)
+
+	b.exec(t, `REVOKE `+right+` FROM `+role)
+	require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(message("evt_1"), nil)))
+	require.Eventually(t, func() bool {
+		return logged.has("database is away", "permission denied for table processed_messages", "42501")
+	}, deadline, tick)
+	require.Empty(t, src.answer("evt_1"))
+	b.exec(t, `GRANT `+right+` TO `+role)
+
+	require.Eventually(t, func() bool { return src.answer("evt_1") == "settled" }, deadline, tick)
+	r.stop()
+	require.NoError(t, r.wait(t))
+	require.Zero(t, in.Stats().FailedAttempts)
+	require.Empty(t, b.letters(t))
+	require.Equal(t, 1, b.effects(t, "evt_1"))
+}
+
+// lines are what was logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// has reports whether one line has all parts.
+func (l *lines) has(parts ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// All settings of synchronous_commit but off leave a commit on the disk before
+// it is answered.
+func TestStart_SynchronousCommit(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	for _, value := range []string{"on", "local", "remote_write", "remote_apply"} {
+		in := b.inboxOn(t, b.with(t, map[string]string{"synchronous_commit": value}), "shipping", effect, inbox.Config{})
+		outcome, err := in.Process(t.Context(), message(value))
+		require.NoError(t, err, value)
+		require.Equal(t, handler.Processed, outcome)
+	}
+
+	// A DBA can set it for the role, where no program sees it in its own settings.
+	pool := b.asApplication(t)
+	b.exec(t, `ALTER ROLE `+pool.Config().ConnConfig.User+` SET synchronous_commit = off`)
+	_, err := b.inboxOn(t, pool, "shipping", effect, inbox.Config{}).Process(t.Context(), message("off"))
+	require.ErrorIs(t, err, inbox.ErrSynchronousCommit)
+}
+
+// Ids and texts are UTF-8: a database that stores other bytes is refused.
+func TestStart_Encoding(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.exec(t, `CREATE DATABASE `+b.Schema+` ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0`)
+	t.Cleanup(func() {
+		_, err := b.Pool.Exec(context.WithoutCancel(t.Context()), `DROP DATABASE `+b.Schema+` WITH (FORCE)`)
+		require.NoError(t, err)
+	})
+	cfg := b.Pool.Config()
+	cfg.ConnConfig.Database = b.Schema
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+
+	_, err = b.inboxOn(t, pool, "shipping", effect, inbox.Config{}).Process(t.Context(), message("evt_1"))
+
+	require.ErrorIs(t, err, inbox.ErrEncoding)
+	require.ErrorContains(t, err, "SQL_ASCII")
 }
 
 // Two names with one number would take each other's messages for duplicates.
