@@ -108,15 +108,41 @@ func (l *lanes) withdraw(t *task) bool {
 	return true
 }
 
+// end ends a task of a run as leave does, and sweeps in the same moment: what
+// waited behind it must not start, and was not to go before it. A nil match
+// sweeps nothing.
+func (l *lanes) end(t *task, match func(*task) bool) (swept []*task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.state == stateRunning {
+		l.free++
+	}
+	if t.state != stateGone {
+		l.drop(t)
+	}
+	if match != nil {
+		swept = l.takeOut(t.run, match)
+	}
+	l.dispatch()
+	return swept
+}
+
 // sweep takes out the tasks of r that were never started and for which match
 // is true, and returns them as they entered: a source may give them back in
-// that order.
+// that order. Those behind one that waits for its next attempt, and is about
+// to go back too, follow it when it ends.
 func (l *lanes) sweep(r *run, match func(*task) bool) []*task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	swept := l.takeOut(r, match)
+	l.dispatch()
+	return swept
+}
+
+func (l *lanes) takeOut(r *run, match func(*task) bool) []*task {
 	var swept []*task
 	for t := range r.queued {
-		if match(t) {
+		if match(t) && !l.followsOneThatWaits(t, match) {
 			swept = append(swept, t)
 		}
 	}
@@ -124,8 +150,21 @@ func (l *lanes) sweep(r *run, match func(*task) bool) []*task {
 	for _, t := range swept {
 		l.drop(t)
 	}
-	l.dispatch()
 	return swept
+}
+
+// followsOneThatWaits reports whether the head of t's lane was started, does
+// not run now, and matches.
+func (l *lanes) followsOneThatWaits(t *task, match func(*task) bool) bool {
+	if t.key == "" {
+		return false
+	}
+	head := l.byKey[t.key][0]
+	if head.run != t.run || head.state == stateRunning {
+		return false
+	}
+	_, neverStarted := t.run.queued[head]
+	return !neverStarted && match(head)
 }
 
 // hold sets the ready tasks of r aside until release.

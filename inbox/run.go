@@ -139,8 +139,25 @@ func (r *run) handle(ctx context.Context, t *task) {
 	default:
 		r.settleThenTell(ctx, t)
 	}
-	r.in.lanes.leave(t)
+	goesBack, cause := r.goingBack(t)
+	r.tellReturned(r.in.lanes.end(t, goesBack), cause)
 	r.drained.Done()
+}
+
+// goingBack says which deliveries go back to the source at the moment t ends,
+// and why. Nil: none.
+func (r *run) goingBack(t *task) (match func(*task) bool, cause error) {
+	select {
+	case <-r.stopping:
+		return func(*task) bool { return true }, ErrDraining
+	default:
+	}
+	select {
+	case <-t.revoked():
+		return func(other *task) bool { return other.delivery.Revoked == t.delivery.Revoked }, ErrRevoked
+	default:
+		return nil, nil
+	}
 }
 
 // finish tells the source, exactly once.
@@ -167,7 +184,11 @@ func (r *run) drain(ctx context.Context) {
 
 // giveBack returns the deliveries that were never started and match.
 func (r *run) giveBack(match func(*task) bool, cause error) {
-	for _, t := range r.in.lanes.sweep(r, match) {
+	r.tellReturned(r.in.lanes.sweep(r, match), cause)
+}
+
+func (r *run) tellReturned(swept []*task, cause error) {
+	for _, t := range swept {
 		r.finish(t, cause)
 		r.drained.Done()
 	}

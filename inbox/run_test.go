@@ -426,3 +426,52 @@ type pausing struct {
 
 func (p *pausing) Pause()  { p.paused.Store(true) }
 func (p *pausing) Resume() { p.paused.Store(false) }
+
+// Given back in an outage, the followers of a key went before the message that
+// had been started: a quorum queue of RabbitMQ delivers in the order in which
+// it gets them back, and each outage moved the first of a key behind the rest.
+func TestRun_GoesBackInOrder(t *testing.T) {
+	t.Parallel()
+
+	for _, ends := range []string{"Revoked", "Drained"} {
+		t.Run(ends, func(t *testing.T) {
+			t.Parallel()
+
+			b := setup(t)
+			proxy, pool := b.through(t, "")
+			in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{StatementTimeout: 200 * time.Millisecond})
+			src := newScripted()
+			r := start(t, in, src)
+			proxy.Refuse(true)
+			proxy.Cut()
+			revoked := make(chan struct{})
+			var mu sync.Mutex
+			var order []string
+			var want []string
+			for i := range 50 {
+				msg := message(fmt.Sprintf("evt_%d", i))
+				msg.Key = []byte("k")
+				d := src.delivery(msg, revoked)
+				returned := d.Returned
+				d.Returned = func(err error) {
+					mu.Lock()
+					order = append(order, msg.ID)
+					mu.Unlock()
+					returned(err)
+				}
+				want = append(want, msg.ID)
+				require.NoError(t, r.sink.Deliver(t.Context(), d))
+			}
+			require.Eventually(t, func() bool { return in.Stats().Paused && in.Stats().Running == 0 }, deadline, tick)
+
+			if ends == "Revoked" {
+				close(revoked)
+				src.out.Wait()
+			}
+			r.stop()
+			require.NoError(t, r.wait(t))
+
+			require.Equal(t, want, order)
+		})
+	}
+}
