@@ -34,7 +34,7 @@ func TestSource_Transactions(t *testing.T) {
 		transaction(kgo.TryCommit, numbered(3, 5)...)
 		transaction(kgo.TryAbort, "aborted at the end")
 
-		const end = 1 + 3 + 10 + 2 + 1 + 5 // the records, and a marker for each transaction
+		const end = 1 + 3 + 10 + 2 + 1 + 5  // the records, and a marker for each transaction
 		require.Eventually(t, func() bool { // the markers are written some time after the answer
 			ends, err := b.admin.ListEndOffsets(t.Context(), b.topic)
 			last, _ := ends.Lookup(b.topic, 0)
