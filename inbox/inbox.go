@@ -117,7 +117,7 @@ func (in *Inbox) await(ctx context.Context, t *task) error {
 	case <-t.granted:
 		return nil
 	case <-ctx.Done():
-	case <-t.stopping():
+	case <-t.hopeless():
 	case <-t.revoked():
 	}
 	if !in.lanes.withdraw(t) {
@@ -143,7 +143,7 @@ func (in *Inbox) pause(ctx context.Context, t *task, d time.Duration, wake <-cha
 			wake = nil
 		case <-ctx.Done():
 			return t.stopCause(ctx)
-		case <-t.stopping():
+		case <-t.hopeless():
 			return t.stopCause(ctx)
 		case <-t.revoked():
 			return t.stopCause(ctx)
@@ -153,12 +153,12 @@ func (in *Inbox) pause(ctx context.Context, t *task, d time.Duration, wake <-cha
 	return in.await(ctx, t)
 }
 
-// stopping is closed when nothing new may be started. Nil for Process.
-func (t *task) stopping() <-chan struct{} {
+// hopeless is closed when waiting leads nowhere any more. Nil for Process.
+func (t *task) hopeless() <-chan struct{} {
 	if t.run == nil {
 		return nil
 	}
-	return t.run.stopping
+	return t.run.hopeless
 }
 
 // revoked is closed when the source took the delivery back. Nil: never.

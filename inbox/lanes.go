@@ -108,9 +108,9 @@ func (l *lanes) withdraw(t *task) bool {
 	return true
 }
 
-// end ends a task of a run as leave does, and sweeps in the same moment: what
-// waited behind it must not start, and was not to go before it. A nil match
-// sweeps nothing.
+// end ends a task of a run as leave does, and takes out in the same moment what
+// must not start after it: what match says (nil: nothing), and what came too
+// late for a run that drains.
 func (l *lanes) end(t *task, match func(*task) bool) (swept []*task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,6 +123,7 @@ func (l *lanes) end(t *task, match func(*task) bool) (swept []*task) {
 	if match != nil {
 		swept = l.takeOut(t.run, match)
 	}
+	swept = append(swept, l.takeOutLate(t.run)...)
 	l.dispatch()
 	return swept
 }
@@ -146,11 +147,40 @@ func (l *lanes) takeOut(r *run, match func(*task) bool) []*task {
 			swept = append(swept, t)
 		}
 	}
-	slices.SortFunc(swept, func(a, b *task) int { return cmp.Compare(a.number, b.number) })
-	for _, t := range swept {
+	l.dropInOrder(swept)
+	return swept
+}
+
+// takeOutLate takes out what came too late for a run that drains. What waits
+// behind a message of its key that may still end well goes back after it: else
+// another consumer could handle it first.
+func (l *lanes) takeOutLate(r *run) []*task {
+	if !r.frozen {
+		return nil
+	}
+	late := func(t *task) bool { return t.neverStarted() && r.tooLate(t) }
+	var swept []*task
+	for t := range r.queued {
+		if !late(t) {
+			continue
+		}
+		if t.key != "" {
+			if head := l.byKey[t.key][0]; head.run == r && !late(head) {
+				continue
+			}
+		}
+		swept = append(swept, t)
+	}
+	l.dropInOrder(swept)
+	return swept
+}
+
+// dropInOrder sorts tasks as they entered, and drops them.
+func (l *lanes) dropInOrder(tasks []*task) {
+	slices.SortFunc(tasks, func(a, b *task) int { return cmp.Compare(a.number, b.number) })
+	for _, t := range tasks {
 		l.drop(t)
 	}
-	return swept
 }
 
 // followsOneThatWaits reports whether the head of t's lane was started, does
@@ -163,8 +193,39 @@ func (l *lanes) followsOneThatWaits(t *task, match func(*task) bool) bool {
 	if head.run != t.run || head.state == stateRunning {
 		return false
 	}
-	_, neverStarted := t.run.queued[head]
-	return !neverStarted && match(head)
+	return !head.neverStarted() && match(head)
+}
+
+// freeze begins the drain of r: of the tasks that were never started only those
+// may still be that came before one that was. When they are done too, what is
+// settled has no holes, and a source that acknowledges a prefix (Kafka) need
+// not deliver anything settled again. The others are taken out and returned.
+func (l *lanes) freeze(r *run) []*task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.frozen, r.lastToStart = true, r.lastStarted
+	return l.sweepLate(r)
+}
+
+// thaw gives up on what freeze left to be started, and returns it.
+func (l *lanes) thaw(r *run) []*task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.lastToStart = 0
+	return l.sweepLate(r)
+}
+
+// refreeze takes out what entered after freeze.
+func (l *lanes) refreeze(r *run) []*task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sweepLate(r)
+}
+
+func (l *lanes) sweepLate(r *run) []*task {
+	swept := l.takeOutLate(r)
+	l.dispatch()
+	return swept
 }
 
 // hold sets the ready tasks of r aside until release.
@@ -235,7 +296,7 @@ func (l *lanes) dispatch() {
 		switch {
 		case t.state != stateReady: // dropped meanwhile
 			continue
-		case t.run != nil && t.run.held:
+		case t.run != nil && (t.run.held || t.neverStarted() && t.run.tooLate(t)):
 			t.state = stateAside
 			t.run.aside = append(t.run.aside, t)
 			continue
@@ -244,6 +305,7 @@ func (l *lanes) dispatch() {
 		t.state = stateRunning
 		if t.run != nil {
 			delete(t.run.queued, t)
+			t.run.lastStarted = max(t.run.lastStarted, t.number)
 		}
 		if t.granted != nil {
 			t.granted <- struct{}{} // never blocks: one place, taken once per grant

@@ -122,7 +122,7 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 			return in.fail(ctx, t, fmt.Errorf("after %d reruns: %w", maxReruns, v.err))
 		}
 		if t.collided == nil { // the pause grows, so that many that collide on one row drift apart
-			t.collided = jitter.New(time.Millisecond, 500*time.Millisecond)
+			t.collided = jitter.New(2*time.Millisecond, 2*time.Second)
 		}
 		return in.pause(ctx, t, t.collided.NextBackOff(), nil)
 
@@ -205,7 +205,11 @@ func (in *Inbox) outage(ctx context.Context, t *task, cause error) error {
 	t.outages++
 	delay := t.outage.NextBackOff()
 	if t.run != nil {
-		return in.pause(ctx, t, delay, t.run.gate.trip(cause))
+		opens := t.run.gate.trip(cause)
+		if t.outages > in.cfg.QuickAttempts && t.run.isDraining() { // the database answers, and refuses this
+			return ErrDraining
+		}
+		return in.pause(ctx, t, delay, opens)
 	}
 	if err := in.probe(ctx); err != nil || t.outages > in.cfg.QuickAttempts {
 		return fmt.Errorf("%w: %w", ErrOutage, errors.Join(cause, err))

@@ -119,14 +119,20 @@ func (r *run) waitOut(ctx context.Context, err error) {
 	backoff := jitter.New(in.cfg.QuickDelay, in.cfg.OutageMaxDelay)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	stopping := r.stopping
+	timer.Reset(backoff.NextBackOff())
 	for err != nil {
-		timer.Reset(backoff.NextBackOff())
 		select {
 		case <-ctx.Done():
 			return
+		case <-stopping:
+			stopping = nil
+			r.giveUp() // a drain does not wait for a database
 		case <-timer.C:
+			if err = in.probe(ctx); err != nil {
+				timer.Reset(backoff.NextBackOff())
+			}
 		}
-		err = in.probe(ctx)
 	}
 	in.cfg.Logger.InfoContext(ctx, "database is back: intake goes on",
 		slog.String("consumer", in.consumer), slog.Duration("after", time.Since(began)))

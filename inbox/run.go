@@ -20,25 +20,33 @@ type run struct {
 	budget *budget
 
 	stopping chan struct{} // closed when the drain begins
+	hopeless chan struct{} // closed when the drain waits for no message that does not run
 	drained  sync.WaitGroup
 
 	// Guarded by lanes.mu.
-	queued map[*task]struct{} // deliveries that were never started
-	held   bool
-	aside  []*task // ready, but held
+	queued      map[*task]struct{} // deliveries that were never started
+	aside       []*task            // ready, but held or frozen
+	held        bool
+	frozen      bool
+	lastStarted uint64 // the highest number of a delivery that was started
+	lastToStart uint64 // while frozen: up to which number deliveries may still be started
 
 	mu       sync.Mutex // guards what follows
 	draining bool
+	gaveUp   bool
 	watched  map[<-chan struct{}]struct{} // channels of revocation that a goroutine waits for
 }
 
 // Run handles the messages of src until ctx ends. It blocks.
 //
-// When ctx ends, Run drains in stages: nothing new is started, and what was
-// not started goes back to the source; running handlers may finish for
-// [Config.DrainTimeout]; then they are cancelled with [ErrDraining], which is
-// no failed attempt; one that ignores this for [Config.WatchdogGrace] is left
-// behind. The source acknowledges what was settled, and Run returns nil.
+// When ctx ends, Run drains in stages. What was not started goes back to the
+// source, except what came before a message that was: it is handled too, so
+// that nothing settled has to come again because of it. All that may take
+// [Config.DrainTimeout]; then the rest goes back and running handlers are
+// cancelled with [ErrDraining], which is no failed attempt; one that ignores
+// this for [Config.WatchdogGrace] is left behind. The source acknowledges what
+// was settled, and Run returns nil. If the database is away, nothing is waited
+// for but handlers that run.
 //
 // While the database is away, Run pauses the source and spends no attempt.
 // Run returns an error when a start check fails, and what the source returns.
@@ -91,6 +99,7 @@ func (in *Inbox) newRun(handlers context.Context, src handler.Source) *run {
 		gate:     newGate(),
 		budget:   newBudget(in.cfg.MaxInFlight, in.cfg.MaxInFlightBytes),
 		stopping: make(chan struct{}),
+		hopeless: make(chan struct{}),
 		queued:   make(map[*task]struct{}),
 		watched:  make(map[<-chan struct{}]struct{}),
 	}
@@ -124,41 +133,52 @@ func (r *run) Deliver(ctx context.Context, d *handler.Delivery) error {
 	}
 	r.mu.Unlock()
 	if draining { // it began while t entered, and may have missed it
-		r.giveBack(func(*task) bool { return true }, ErrDraining)
+		r.tellReturned(r.in.lanes.refreeze(r), ErrDraining)
 	}
 	return nil
 }
 
 // handle takes a delivery that has a slot to its end.
 func (r *run) handle(ctx context.Context, t *task) {
+	var err error
 	select {
 	case <-t.revoked():
-		r.finish(t, ErrRevoked)
-	case <-r.stopping:
-		r.finish(t, ErrDraining)
+		err = ErrRevoked
+		r.finish(t, err)
 	default:
-		r.settleThenTell(ctx, t)
+		err = r.settleThenTell(ctx, t)
 	}
-	goesBack, cause := r.goingBack(t)
+	goesBack, cause := r.goingBack(t, err)
 	r.tellReturned(r.in.lanes.end(t, goesBack), cause)
 	r.drained.Done()
 }
 
-// goingBack says which deliveries go back to the source at the moment t ends,
-// and why. Nil: none.
-func (r *run) goingBack(t *task) (match func(*task) bool, cause error) {
-	select {
-	case <-r.stopping:
-		return func(*task) bool { return true }, ErrDraining
-	default:
-	}
+// goingBack says which deliveries go back to the source at the moment t ends
+// with err, and why. Nil: none but those that came too late for a drain.
+func (r *run) goingBack(t *task, err error) (match func(*task) bool, cause error) {
 	select {
 	case <-t.revoked():
 		return func(other *task) bool { return other.delivery.Revoked == t.delivery.Revoked }, ErrRevoked
 	default:
-		return nil, nil
+	}
+	if err != nil && t.key != "" { // what follows it must not go before it
+		return func(other *task) bool { return other.key == t.key }, ErrDraining
+	}
+	return nil, ErrDraining
+}
+
+func (r *run) isDraining() bool {
+	select {
+	case <-r.stopping:
+		return true
+	default:
+		return false
 	}
 }
+
+// tooLate reports whether a delivery came too late to be started while the run
+// drains. It is called with lanes.mu held.
+func (r *run) tooLate(t *task) bool { return r.frozen && t.number > r.lastToStart }
 
 // finish tells the source, exactly once.
 func (r *run) finish(t *task, err error) {
@@ -179,7 +199,20 @@ func (r *run) drain(ctx context.Context) {
 		return
 	}
 	r.in.observe(context.WithoutCancel(ctx), Event{Kind: Draining})
-	r.giveBack(func(*task) bool { return true }, ErrDraining)
+	r.tellReturned(r.in.lanes.freeze(r), ErrDraining)
+}
+
+// giveUp ends the drain for all that does not run: the database is away, or
+// the drain time is over.
+func (r *run) giveUp() {
+	r.mu.Lock()
+	first := !r.gaveUp
+	r.gaveUp = true
+	r.mu.Unlock()
+	if first {
+		close(r.hopeless)
+		r.tellReturned(r.in.lanes.thaw(r), ErrDraining)
+	}
 }
 
 // giveBack returns the deliveries that were never started and match.
@@ -228,6 +261,7 @@ func (r *run) cancelLate(drained <-chan struct{}, cancel context.CancelCauseFunc
 			r.in.cfg.Logger.Warn("drain time is over: cancelling the handlers that still run",
 				slog.String("consumer", r.in.consumer), slog.Int("running", running))
 		}
+		r.giveUp()
 		cancel(ErrDraining)
 	}
 }

@@ -5,7 +5,8 @@ package inbox
 import "context"
 
 // settleThenTell is the planted bug "ack-before-commit": the source is told first.
-func (r *run) settleThenTell(ctx context.Context, t *task) {
+func (r *run) settleThenTell(ctx context.Context, t *task) error {
 	r.finish(t, nil)
-	_, _ = r.in.settle(ctx, t)
+	_, err := r.in.settle(ctx, t)
+	return err
 }

@@ -57,6 +57,13 @@ type identity struct {
 	surrogate   bool // the message has no usable id: only its dead letter is claimed
 }
 
+// neverStarted reports whether a delivery waits for its first slot. It is
+// called with lanes.mu held.
+func (t *task) neverStarted() bool {
+	_, queued := t.run.queued[t]
+	return queued
+}
+
 func (t *task) entry(consumerID int32, outcome handler.Outcome) dedup.Entry {
 	return dedup.Entry{
 		ConsumerID:  consumerID,
