@@ -1,4 +1,4 @@
-// Package docs holds no code but tests of what the documents say: README,
-// docs/design.md, docs/cases.md. A snippet that does not compile, a command that
-// does not exist and a case without its test fail here.
+// Package docs holds no code but tests of what the documents say: the README
+// and what stands in docs. A snippet that does not compile, a command that does
+// not exist, a case or a failure without its test fail here.
 package docs

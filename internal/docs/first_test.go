@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -25,10 +23,7 @@ func TestReadme_FirstProgram(t *testing.T) {
 
 	database := newDatabase(t)
 	run := func(name string, args ...string) string {
-		cmd := exec.CommandContext(t.Context(), name, args...)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "DATABASE_URL="+database)
-		out, err := cmd.CombinedOutput()
+		out, err := command(t, database, name, args...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return string(out)
 	}
