@@ -56,7 +56,7 @@ func (e *declined) Unwrap() error { return e.cause }
 type picky struct{}
 
 func (picky) Error() string        { return "picky" }
-func (picky) Is(target error) bool { return target.(picky) == picky{} } //nolint:errorlint,forcetypeassert // the bug is the point
+func (picky) Is(target error) bool { return target.(picky) == picky{} } //nolint:forcetypeassert // the bug is the point
 
 type circle struct{}
 

@@ -16,10 +16,6 @@ import (
 // Case K6: SIGTERM with 1000 messages in flight. A shutdown that let go at once
 // had the next process handle finished work again (watermill#446;
 // parallel-consumer#826).
-//
-// The messages have no key. A key's waiting messages would be holes before
-// finished ones, and Kafka's one offset cannot leave out a hole: those finished
-// behind it would come again, as duplicates.
 func TestDrain_FinishedWorkDoesNotComeAgain(t *testing.T) {
 	eachBroker(t, func(t *testing.T, kind string) {
 		const total, passing, inFlight = 1500, 200, 1000
@@ -63,42 +59,45 @@ func TestDrain_FinishedWorkDoesNotComeAgain(t *testing.T) {
 	})
 }
 
-// Case K6, on a queue: each message is acknowledged by itself, so that finished
-// work does not come again whatever waits before it, also with keys.
+// Case K6, with keys: messages that wait behind their key are holes before
+// finished ones, and Kafka's one offset cannot leave out a hole. They are handled
+// in the drain, or what finished behind them would come again.
 func TestDrain_FinishedWorkDoesNotComeAgainWithKeys(t *testing.T) {
-	const total, passing = 600, 100
-	b := setup(t, onRabbitMQ, place{})
-	sent := messages(0, total)
-	for i, msg := range sent {
-		msg.Key = []byte{'a' + byte(i%20)}
-	}
-	send(t, b.broker, sent...)
-	var started atomic.Int32
-	release := make(chan struct{})
-	in := b.inbox(t, b.Pool, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
-		if started.Add(1) > passing {
-			<-release
+	eachBroker(t, func(t *testing.T, kind string) {
+		const total, passing = 600, 100
+		b := setup(t, kind, place{partitions: 3})
+		sent := messages(0, total)
+		for i, msg := range sent {
+			msg.Key = []byte{'a' + byte(i%20)}
 		}
-		return effect(ctx, tx, msg)
-	}, inbox.Config{})
-	first := b.run(t, in, b.broker.recipe().source(b.log.logger()))
-	await(t, "handlers that run", func() bool { return started.Load() == passing+workers })
+		send(t, b.broker, sent...)
+		var started atomic.Int32
+		release := make(chan struct{})
+		in := b.inbox(t, b.Pool, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+			if started.Add(1) > passing {
+				<-release
+			}
+			return effect(ctx, tx, msg)
+		}, inbox.Config{})
+		first := b.run(t, in, b.broker.recipe().source(b.log.logger()))
+		await(t, "handlers that run", func() bool { return started.Load() == passing+workers })
 
-	first.stop()
-	await(t, "what was not started to be given back", func() bool { return in.Stats().Waiting == 0 })
-	close(release)
-	require.NoError(t, first.ended(t))
-	finished := b.effects(t)
-	second := b.start(t, effect, inbox.Config{})
-	second.awaitSettled(t, total-len(finished))
-	second.finish(t)
+		first.stop()
+		close(release)
+		require.NoError(t, first.ended(t))
+		finished := b.effects(t)
+		require.Less(t, len(finished), total, "the drain did not handle all there was")
+		second := b.start(t, effect, inbox.Config{})
+		second.awaitSettled(t, total-len(finished))
+		second.finish(t)
 
-	for name := range finished {
-		require.Zero(t, second.deliveries(name), "%s was finished and came again", name)
-	}
-	b.requireOneEffectEach(t, ids(sent))
-	require.Zero(t, b.broker.left(t))
-	b.requireOrder(t, sent)
+		for name := range finished {
+			require.Zero(t, second.deliveries(name), "%s was finished and came again", name)
+		}
+		b.requireOneEffectEach(t, ids(sent))
+		require.Zero(t, b.broker.left(t))
+		b.requireOrder(t, sent)
+	})
 }
 
 // requireOrder requires that the messages of each key took effect in the order
