@@ -51,7 +51,7 @@ func (b *bench) allocs(ctx context.Context) (result, error) {
 		own, engines, bares = append(own, e-p), append(engines, e), append(bares, p)
 	}
 	return result{
-		value: median(own), format: "%.1f",
+		value: median(own), digits: 1,
 		details: []string{
 			fmt.Sprintf("min %.1f, max %.1f of %d pairs", slices.Min(own), slices.Max(own), len(own)),
 			fmt.Sprintf("[Process %.1f, the bare pgx sequence %.1f per message]", median(engines), median(bares)),

@@ -25,7 +25,8 @@ func TestResult_Line(t *testing.T) {
 		want   string
 	}{
 		{name: "AtTheLeast", value: 0.9, target: atLeast(0.9), want: "BENCH a.b 0.90 (target >= 0.9: met; 5 pairs)"},
-		{name: "BelowTheLeast", value: 0.8999, target: atLeast(0.9), want: "BENCH a.b 0.90 (target >= 0.9: missed; 5 pairs)"},
+		{name: "AsPrinted", value: 0.8999, target: atLeast(0.9), want: "BENCH a.b 0.90 (target >= 0.9: met; 5 pairs)"},
+		{name: "BelowTheLeast", value: 0.89, target: atLeast(0.9), want: "BENCH a.b 0.89 (target >= 0.9: missed; 5 pairs)"},
 		{name: "AtTheMost", value: 12, target: atMost(12), want: "BENCH a.b 12.00 (target <= 12: met; 5 pairs)"},
 		{name: "AboveTheMost", value: 12.25, target: atMost(12), want: "BENCH a.b 12.25 (target <= 12: missed; 5 pairs)"},
 	}
@@ -33,7 +34,7 @@ func TestResult_Line(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			r := result{value: tt.value, format: "%.2f", details: []string{"5 pairs"}}
+			r := result{value: tt.value, digits: 2, details: []string{"5 pairs"}}
 
 			require.Equal(t, tt.want, r.line("a.b", tt.target))
 		})

@@ -57,7 +57,7 @@ func (b *bench) memory(ctx context.Context) (result, error) {
 		return result{}, fmt.Errorf("%d of %d messages were handled: the topic must neither stand still nor run dry", handled, b.waiting)
 	}
 	return result{
-		value: peak, format: "%.1f",
+		value: peak, digits: 1,
 		details: []string{
 			fmt.Sprintf("VmHWM of a process that handled %d of %d waiting messages in %s", handled, b.waiting, memoryRounds*b.round),
 			fmt.Sprintf("%d bytes each, %d partitions, %d workers", payloadBytes, partitions, workers),

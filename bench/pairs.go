@@ -37,7 +37,7 @@ func (b *bench) pairs(ctx context.Context, ours, theirs side) (result, error) {
 	}
 	return result{
 		value:  median(ratios),
-		format: "%.3f",
+		digits: 3,
 		details: []string{
 			fmt.Sprintf("min %.3f, max %.3f of %d pairs", slices.Min(ratios), slices.Max(ratios), len(ratios)),
 			fmt.Sprintf("[%s %.0f/s, %s %.0f/s]", ours.name, median(ourRates), theirs.name, median(theirRates)),

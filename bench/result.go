@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -29,20 +30,22 @@ func (t target) String() string {
 	return fmt.Sprintf(">= %g", t.bound)
 }
 
-// result is what was measured. Value is judged as it is, and printed rounded.
+// result is what was measured. Its value is judged as it is printed.
 type result struct {
 	value   float64
-	format  string // of the value, for example %.2f
+	digits  int // of value, behind the point
 	details []string
 }
 
 func (r result) line(name string, t target) string {
+	scale := math.Pow10(r.digits)
+	value := math.Round(r.value*scale) / scale
 	verdict := "missed"
-	if t.met(r.value) {
+	if t.met(value) {
 		verdict = "met"
 	}
 	details := append([]string{fmt.Sprintf("target %s: %s", t, verdict)}, r.details...)
-	return fmt.Sprintf("BENCH %s "+r.format+" (%s)", name, r.value, strings.Join(details, "; "))
+	return fmt.Sprintf("BENCH %s %.*f (%s)", name, r.digits, value, strings.Join(details, "; "))
 }
 
 // median is of the values as they are, unrounded: the middle one, or the mean

@@ -57,7 +57,7 @@ func (b *bench) rowBytes(ctx context.Context) (result, error) {
 	}
 	n := float64(rows)
 	return result{
-		value: all / n, format: "%.1f",
+		value: all / n, digits: 1,
 		details: []string{
 			fmt.Sprintf("%d rows: heap %.1f, index and the rest %.1f bytes each", rows, heap/n, (all-heap)/n),
 			fmt.Sprintf("[%.0f/s by %d workers]", n/took.Seconds(), workers),
