@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,7 +24,13 @@ import (
 // childEnv makes the test binary a second process of a consumer.
 const childEnv = "SEMEL_INBOX_TEST_CHILD"
 
-// childMain handles 25 copies of one message at once and prints the outcomes.
+// What the second process does.
+const (
+	childCopies = "copies" // handles 25 copies of one message at once
+	childFrozen = "frozen" // is stopped in the middle of a handler
+)
+
+// childMain is the second process. It prints the outcomes.
 func childMain() int {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, os.Getenv("SEMEL_INBOX_TEST_URL"))
@@ -30,17 +39,67 @@ func childMain() int {
 		return 1
 	}
 	defer pool.Close()
-	in, err := inbox.New(pool, "shipping", effect, inbox.Config{Schema: os.Getenv("SEMEL_INBOX_TEST_SCHEMA")})
+	stdin := bufio.NewReader(os.Stdin)
+	h, cfg, copies := handler.Func(effect), inbox.Config{Schema: os.Getenv("SEMEL_INBOX_TEST_SCHEMA")}, 25
+	if os.Getenv(childEnv) == childFrozen {
+		copies = 1
+		cfg.HandlerTimeout, cfg.WatchdogGrace = 500*time.Millisecond, 500*time.Millisecond
+		var once sync.Once
+		h = func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+			err := effect(ctx, tx, msg)
+			once.Do(func() {
+				fmt.Println("running")
+				_, _ = stdin.ReadString('\n') // the parent stops us here
+			})
+			return err
+		}
+	}
+	in, err := inbox.New(pool, "shipping", h, cfg)
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	fmt.Println("ready")
-	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // the parent starts both at once
-	for _, outcome := range processCopies(ctx, in, 25) {
+	_, _ = stdin.ReadString('\n') // the parent starts both at once
+	for _, outcome := range processCopies(ctx, in, copies) {
 		fmt.Println(outcome)
 	}
 	return 0
+}
+
+// child is a second process of the consumer.
+type child struct {
+	*exec.Cmd
+	stdin io.Writer
+	lines *bufio.Scanner
+}
+
+func (b *testBundle) child(t *testing.T, does string) *child {
+	t.Helper()
+	c := &child{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	c.Env = append(os.Environ(), childEnv+"="+does, "SEMEL_INBOX_TEST_URL="+b.URL, "SEMEL_INBOX_TEST_SCHEMA="+b.Schema)
+	var err error
+	c.stdin, err = c.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	c.lines = bufio.NewScanner(stdout)
+	c.await(t, "ready")
+	return c
+}
+
+// await reads the next line, which must be this one.
+func (c *child) await(t *testing.T, line string) {
+	t.Helper()
+	require.True(t, c.lines.Scan())
+	require.Equal(t, line, c.lines.Text())
+}
+
+func (c *child) goOn(t *testing.T) {
+	t.Helper()
+	_, err := fmt.Fprintln(c.stdin)
+	require.NoError(t, err)
 }
 
 // processCopies handles n copies of one message at once and returns what each
@@ -68,25 +127,14 @@ func TestConcurrency_FiftyCopiesInTwoProcesses(t *testing.T) {
 	t.Parallel()
 
 	b := setup(t)
-	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), childEnv+"=1", "SEMEL_INBOX_TEST_URL="+b.URL, "SEMEL_INBOX_TEST_SCHEMA="+b.Schema)
-	stdin, err := child.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := child.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, child.Start())
-	lines := bufio.NewScanner(stdout)
-	require.True(t, lines.Scan())
-	require.Equal(t, "ready", lines.Text())
-
+	second := b.child(t, childCopies)
 	in := b.inbox(t, effect, inbox.Config{})
-	_, err = fmt.Fprintln(stdin)
-	require.NoError(t, err)
+	second.goOn(t)
 	told := processCopies(t.Context(), in, 25)
-	for lines.Scan() {
-		told = append(told, lines.Text())
+	for second.lines.Scan() {
+		told = append(told, second.lines.Text())
 	}
-	require.NoError(t, child.Wait())
+	require.NoError(t, second.Wait())
 
 	counts := map[string]int{}
 	for _, outcome := range told {
@@ -94,6 +142,32 @@ func TestConcurrency_FiftyCopiesInTwoProcesses(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"processed": 1, "duplicate": 49}, counts)
 	require.Equal(t, 1, b.effects(t, "evt_1"))
+}
+
+// Case D6: a process froze in the middle of a handler (a stopped machine, a long
+// pause) past every timeout; another one handled the message; then the first
+// woke up and committed too (River JobCompleteTx; wolverine#585).
+func TestConcurrency_FrozenProcessWakesUp(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	frozen := b.child(t, childFrozen)
+	frozen.goOn(t)
+	frozen.await(t, "running")
+	require.NoError(t, frozen.Process.Signal(syscall.SIGSTOP))
+
+	in := b.inbox(t, effect, inbox.Config{LockTimeout: 100 * time.Millisecond})
+	outcome, err := in.Process(t.Context(), message("evt_1"))
+	require.NoError(t, err)
+	require.Equal(t, handler.Processed, outcome, "the server has freed the claim of the frozen one")
+	require.Zero(t, in.Stats().FailedAttempts, "waiting for a copy elsewhere is no failure")
+
+	require.NoError(t, frozen.Process.Signal(syscall.SIGCONT))
+	frozen.goOn(t)
+	frozen.await(t, "duplicate")
+	require.NoError(t, frozen.Wait())
+	require.Equal(t, 1, b.effects(t, "evt_1"))
+	require.Empty(t, b.letters(t))
 }
 
 // Copies in one process wait for the first without a connection: fifty of them

@@ -82,7 +82,7 @@ postgres_start() {
 	become setsid "$bin/postgres" -D "$data" -p "$port" \
 		-c listen_addresses=127.0.0.1 -c unix_socket_directories= \
 		-c max_connections=500 -c shared_buffers=256MB -c max_wal_size=2GB \
-		-c log_checkpoints=off \
+		-c log_checkpoints=off -c log_min_error_statement=panic \
 		>>"$dir/out" 2>&1 </dev/null &
 	remember postgres $!
 	wait_until postgres postgres_ready "$data"
