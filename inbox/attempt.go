@@ -107,11 +107,11 @@ func (in *Inbox) unclaimed(ctx context.Context, tx *claimedTx, t *task) verdict 
 	switch {
 	case err != nil:
 		return in.judgeOwn(ctx, fmt.Errorf("look at the message's row: %w", err))
-	case t.inDoubt && seen.Found && !seen.Differs(t.identity.fingerprint): // the COMMIT whose answer was lost
-		if t.buried != nil && seen.Outcome == handler.Dead {
-			in.announce(ctx, t, t.buried.reason, t.buried.err)
-		}
-		return verdict{kind: settled, outcome: seen.Outcome}
+	case t.inDoubt && t.buried == nil && seen.Outcome == handler.Processed && !seen.Differs(t.identity.fingerprint):
+		return verdict{kind: settled, outcome: handler.Processed} // the COMMIT whose answer was lost
+	case t.inDoubt && t.buried != nil && seen.Outcome == handler.Dead && !seen.Differs(t.identity.fingerprint):
+		in.announce(ctx, t, t.buried.reason, t.buried.err)
+		return verdict{kind: settled, outcome: handler.Dead} // likewise
 	case t.replay != nil:
 		return in.settledElsewhere(ctx, t, seen)
 	case t.identity.surrogate:
