@@ -84,9 +84,9 @@ type bareSequence struct {
 
 // Arguments of the claim that are the same for every message.
 var (
-	bareConsumer    int32 = consumerID
-	bareFingerprint       = pgtype.Int8{Int64: 1, Valid: true}
-	bareOutcome           = int16(handler.Processed)
+	bareConsumer    = dedup.ConsumerID("bench")
+	bareFingerprint = pgtype.Int8{Int64: 1, Valid: true}
+	bareOutcome     = int16(handler.Processed)
 )
 
 func (s *bareSequence) handle(ctx context.Context, msg *handler.Message) error {
@@ -97,7 +97,8 @@ func (s *bareSequence) handle(ctx context.Context, msg *handler.Message) error {
 	defer conn.Release()
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{})
-	b.Queue(s.claim, bareConsumer, dedup.MessageID(msg.ID), bareFingerprint, pgtype.Text{}, bareOutcome, "2000", "35000")
+	id := dedup.MessageID(msg.ID)
+	b.Queue(s.claim, bareConsumer, id, bareFingerprint, dedup.Text(msg.ID, id), bareOutcome, "2000", "35000")
 	results := conn.Conn().SendBatch(ctx, b)
 	tx := results.Tx()
 	if err := results.Close(); err != nil {
@@ -112,6 +113,6 @@ func (s *bareSequence) handle(ctx context.Context, msg *handler.Message) error {
 // claimStatement is the engine's own claim.
 func claimStatement(schemaName string) string {
 	b := &pgx.Batch{}
-	dedup.NewStore(schemaName).QueueClaim(b, make([]dedup.Entry, 1), false, dedup.Limits{LockTimeout: time.Second, IdleTimeout: time.Second}, make([]bool, 1))
+	dedup.NewStore(schemaName).QueueClaim(b, make([]dedup.Entry, 1), false, dedup.NewLimits(time.Second, time.Second))
 	return b.QueuedQueries[0].SQL
 }

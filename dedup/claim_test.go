@@ -171,7 +171,7 @@ func TestQueueClaim_Settings(t *testing.T) {
 
 	db := pgtest.New(t)
 	store := dedup.NewStore(db.Schema)
-	limits := dedup.Limits{LockTimeout: 50 * time.Millisecond, IdleTimeout: 7 * time.Second}
+	limits := dedup.NewLimits(50*time.Millisecond, 7*time.Second)
 	entry := dedup.Entry{ConsumerID: 1, MessageID: dedup.MessageID("evt_1"), Outcome: handler.Processed}
 
 	begin := func() (pgx.Tx, bool, error) {
@@ -183,11 +183,12 @@ func TestQueueClaim_Settings(t *testing.T) {
 		b := &pgx.Batch{}
 		b.BeginTx(pgx.TxOptions{})
 		claimed := make([]bool, 1)
-		store.QueueClaim(b, []dedup.Entry{entry}, false, limits, claimed)
+		store.QueueClaim(b, []dedup.Entry{entry}, false, limits)
 		results := conn.Conn().SendBatch(t.Context(), b)
 		tx := results.Tx()
 		t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-		return tx, claimed[0], results.Close()
+		err = dedup.ReadClaim(results, claimed)
+		return tx, claimed[0], err
 	}
 	first, _, err := begin()
 	require.NoError(t, err)

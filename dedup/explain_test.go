@@ -62,13 +62,12 @@ func TestPlans_AtAMillionRows(t *testing.T) {
 // hotStatements are the store's statements as it sends them.
 func hotStatements(t *testing.T, store dedup.Store) map[string]*pgx.QueuedQuery {
 	t.Helper()
-	limits := dedup.Limits{LockTimeout: time.Second, IdleTimeout: time.Second}
+	limits := dedup.NewLimits(time.Second, time.Second)
 	entry := []dedup.Entry{{MessageID: dedup.MessageID("evt_1"), Fingerprint: pgtype.Int8{Int64: 1, Valid: true}, Outcome: handler.Processed}}
-	var claimed [1]bool
 	var seen dedup.Seen
 	b := &pgx.Batch{}
-	store.QueueClaim(b, entry, false, limits, claimed[:])
-	store.QueueClaim(b, entry, true, limits, claimed[:])
+	store.QueueClaim(b, entry, false, limits)
+	store.QueueClaim(b, entry, true, limits)
 	store.QueueSeen(b, 1, entry[0].MessageID, &seen)
 	primitive := &recordingTx{}
 	_, err := store.Claim(t.Context(), primitive, "shipping", "evt_1")

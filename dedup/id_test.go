@@ -1,6 +1,9 @@
 package dedup_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"strings"
 	"testing"
 
@@ -92,4 +95,19 @@ func FuzzMessageID(f *testing.F) {
 			t.Fatalf("%q is stored as %s, which is not its hash", id, stored)
 		}
 	})
+}
+
+// Payloads are hashed in one of two ways, by their size; nobody may see which.
+func TestFingerprint_OfAnySize(t *testing.T) {
+	t.Parallel()
+
+	for _, size := range []int{0, 1, 1000, 1011, 1012, 1013, 1014, 1015, 1016, 1017, 1024, 5000} {
+		payload := bytes.Repeat([]byte("x"), size)
+		h := sha256.New()
+		for _, part := range [][]byte{[]byte("type"), payload} {
+			require.NoError(t, binary.Write(h, binary.BigEndian, uint32(len(part))))
+			h.Write(part)
+		}
+		require.Equal(t, int64(binary.BigEndian.Uint64(h.Sum(nil))), dedup.Fingerprint("type", payload), size)
+	}
 }

@@ -74,36 +74,48 @@ type Entry struct {
 	Outcome     handler.Outcome
 }
 
-// Limits are the transaction-local settings that travel with an engine's claim.
-type Limits struct {
-	// LockTimeout bounds the claim's wait for a copy in flight elsewhere; the
-	// claim then fails with SQLSTATE 55P03. The session's own value is back
-	// afterwards.
-	LockTimeout time.Duration
+// Limits are the transaction-local settings that travel with an engine's
+// claim. Make them once, with [NewLimits].
+type Limits struct{ lock, idle any } // as the claim takes them: text, boxed once and not with every message
 
-	// IdleTimeout is for how long the transaction may be idle before the
-	// server ends it, so that a frozen process does not keep its claims.
-	IdleTimeout time.Duration
+// NewLimits returns limits of which neither is ever off.
+//
+// Lock bounds a claim's wait for a copy in flight elsewhere; the claim then
+// fails with SQLSTATE 55P03. The session's own value is back afterwards. Idle
+// is for how long the transaction may be idle before the server ends it, so
+// that a frozen process does not keep its claims.
+func NewLimits(lock, idle time.Duration) Limits {
+	return Limits{lock: milliseconds(lock), idle: milliseconds(idle)}
 }
 
-// QueueClaim queues the claims of entries on b, right behind [pgx.Batch.BeginTx].
-// Once b was sent and closed, claimed[i] tells whether the transaction owns
-// entries[i]. Again says that the caller holds these messages (a replay): a row
-// with outcome stored or dead is taken over.
-func (s Store) QueueClaim(b *pgx.Batch, entries []Entry, again bool, limits Limits, claimed []bool) {
+// QueueClaim queues the claims of entries on b, right behind
+// [pgx.Batch.BeginTx]. Again says that the caller holds these messages (a
+// replay): a row with outcome stored or dead is taken over.
+func (s Store) QueueClaim(b *pgx.Batch, entries []Entry, again bool, limits Limits) {
 	sql := s.queries().claimTimed
 	if again {
 		sql = s.queries().reclaimTimed
 	}
-	lock, idle := milliseconds(limits.LockTimeout), milliseconds(limits.IdleTimeout)
 	for i := range entries {
 		e := &entries[i]
-		b.Queue(sql, e.ConsumerID, e.MessageID, e.Fingerprint, e.Text, int16(e.Outcome), lock, idle).
-			Exec(func(tag pgconn.CommandTag) error {
-				claimed[i] = claimWon(tag)
-				return nil
-			})
+		b.Queue(sql, e.ConsumerID, e.MessageID, e.Fingerprint, e.Text, int16(e.Outcome), limits.lock, limits.idle)
 	}
+}
+
+// ReadClaim reads the results of a batch of BEGIN and claims to their end:
+// claimed[i] tells whether the transaction owns entries[i].
+func ReadClaim(results pgx.BatchResults, claimed []bool) error {
+	_, err := results.Exec() // BEGIN
+	for i := 0; i < len(claimed) && err == nil; i++ {
+		var tag pgconn.CommandTag
+		if tag, err = results.Exec(); err == nil {
+			claimed[i] = claimWon(tag)
+		}
+	}
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return err
 }
 
 // Seen is what the store knows of a message.

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -61,7 +62,9 @@ func (in *Inbox) finish(ctx context.Context, tx *claimedTx, t *task, result call
 // claimedTx is a transaction that owns a message, on its connection.
 type claimedTx struct {
 	pgx.Tx
-	conn *pgxpool.Conn
+	conn   *pgxpool.Conn
+	socket net.Conn // of conn; nil once it was released
+	call   guardedCall
 }
 
 // claim begins a transaction and claims the message in the same round trip. It
@@ -75,14 +78,18 @@ func (in *Inbox) claim(ctx context.Context, t *task, outcome handler.Outcome) (*
 	b := &pgx.Batch{}
 	b.BeginTx(in.cfg.TxOptions)
 	entries := [...]dedup.Entry{t.entry(in.consumerID, outcome)}
-	var claimed [len(entries)]bool
-	in.store.QueueClaim(b, entries[:], t.replay != nil, in.limits, claimed[:])
+	in.store.QueueClaim(b, entries[:], t.replay != nil, in.limits)
 
-	sendCtx, cancel := context.WithTimeout(ctx, in.cfg.LockTimeout+in.cfg.StatementTimeout)
-	defer cancel()
-	results := conn.Conn().SendBatch(sendCtx, b)
-	tx := &claimedTx{Tx: results.Tx(), conn: conn}
-	if err := results.Close(); err != nil {
+	tx := &t.firstTx
+	if tx.conn != nil {
+		tx = &claimedTx{}
+	}
+	tx.conn, tx.socket = conn, conn.Conn().PgConn().Conn()
+	tx.timebox(in.cfg.LockTimeout + in.cfg.StatementTimeout)
+	results := conn.Conn().SendBatch(ctx, b)
+	tx.Tx = results.Tx()
+	var claimed [len(entries)]bool
+	if err := dedup.ReadClaim(results, claimed[:]); err != nil {
 		in.rollback(ctx, tx)
 		tx.release()
 		return nil, in.judgeClaim(ctx, fmt.Errorf("claim message: %w", err))
@@ -90,6 +97,7 @@ func (in *Inbox) claim(ctx context.Context, t *task, outcome handler.Outcome) (*
 	if !claimed[0] {
 		return nil, in.unclaimed(ctx, tx, t)
 	}
+	tx.untimed()
 	return tx, verdict{}
 }
 
@@ -100,9 +108,8 @@ func (in *Inbox) unclaimed(ctx context.Context, tx *claimedTx, t *task) verdict 
 	b := &pgx.Batch{}
 	in.store.QueueSeen(b, in.consumerID, t.identity.id, &seen)
 	b.Queue("rollback")
-	sendCtx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-	defer cancel()
-	err := tx.conn.Conn().SendBatch(sendCtx, b).Close()
+	tx.timebox(in.cfg.StatementTimeout)
+	err := tx.conn.Conn().SendBatch(ctx, b).Close()
 	tx.release()
 	switch {
 	case err != nil:
@@ -127,9 +134,8 @@ func (in *Inbox) unclaimed(ctx context.Context, tx *claimedTx, t *task) verdict 
 // its answer awaited.
 func (in *Inbox) commit(ctx context.Context, tx *claimedTx, t *task, outcome handler.Outcome) verdict {
 	in.observe(ctx, Event{Kind: Committing, Message: t.msg, Attempt: t.attempts + 1})
-	commitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.HandlerTimeout)
-	defer cancel()
-	if err := tx.Commit(commitCtx); err != nil {
+	tx.timebox(in.cfg.HandlerTimeout)
+	if err := tx.Commit(context.WithoutCancel(ctx)); err != nil {
 		return in.judgeCommit(t, fmt.Errorf("commit: %w", err))
 	}
 	in.observe(ctx, Event{Kind: Committed, Message: t.msg, Attempt: t.attempts + 1})
@@ -160,13 +166,20 @@ func (tx *claimedTx) whole() error {
 // rollback ends a transaction whatever happens to ctx. Where it fails the
 // connection is broken, and the pool drops it at release.
 func (in *Inbox) rollback(ctx context.Context, tx *claimedTx) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
-	defer cancel()
-	_ = tx.Rollback(ctx)
+	tx.timebox(in.cfg.StatementTimeout)
+	_ = tx.Rollback(context.WithoutCancel(ctx))
 }
 
-// release gives the connection back; the pool destroys one that is not idle.
-func (tx *claimedTx) release() { tx.conn.Release() }
+// release gives the connection back, once; the pool destroys one that is not
+// idle.
+func (tx *claimedTx) release() {
+	if tx.socket == nil {
+		return
+	}
+	tx.untimed()
+	tx.socket = nil
+	tx.conn.Release()
+}
 
 // acquire takes a connection. It does not wait for ever: a pool that others
 // have emptied, or a server that does not answer, is an outage.

@@ -22,26 +22,26 @@ type callResult struct {
 }
 
 // handlerTx is the transaction as a handler sees it: whoever began it ends it.
-type handlerTx struct{ pgx.Tx }
+type handlerTx claimedTx
 
-func (handlerTx) Commit(context.Context) error {
+// Commit refuses.
+func (*handlerTx) Commit(context.Context) error {
 	return errors.New("the engine commits this transaction when the handler returns nil: do not call Commit")
 }
 
-func (handlerTx) Rollback(context.Context) error {
+// Rollback refuses.
+func (*handlerTx) Rollback(context.Context) error {
 	return errors.New("the engine rolls this transaction back when the handler returns an error: do not call Rollback")
 }
 
 // call runs the handler. A handler that does not return is left behind with
 // its connection, which is cut off so that the server frees the claim.
 func (in *Inbox) call(ctx context.Context, tx *claimedTx, msg *handler.Message) callResult {
-	socket := tx.conn.Conn().PgConn().Conn()
-	result := in.guarded(ctx, msg, func(ctx context.Context) error {
-		return in.handle(ctx, handlerTx{workTx(ctx, tx)}, msg)
-	})
+	tx.Tx = workTx(ctx, tx)
+	result := in.guarded(ctx, &tx.call, in.handle, (*handlerTx)(tx), msg)
 	if result.abandoned {
-		tx.conn.Hijack()   // out of the pool, which may open another in its place
-		_ = socket.Close() // the only part of a connection that may be touched while the handler uses it
+		tx.conn.Hijack()      // out of the pool, which may open another in its place
+		_ = tx.socket.Close() // the only part of a connection that may be touched while the handler uses it
 	}
 	return result
 }
@@ -57,60 +57,71 @@ func (in *Inbox) prepare(ctx context.Context, t *task) verdict {
 			return verdict{} // the claim will tell what it is
 		}
 	}
-	result := in.guarded(ctx, t.msg, func(ctx context.Context) error { return in.cfg.Prepare(ctx, t.msg) })
+	prepare := func(ctx context.Context, _ pgx.Tx, msg *handler.Message) error { return in.cfg.Prepare(ctx, msg) }
+	result := in.guarded(ctx, &guardedCall{}, prepare, nil, t.msg)
 	if result.err == nil {
 		return verdict{}
 	}
 	return in.judge(ctx, result)
 }
 
+// guardedCall is one run of user code, shared with its goroutine.
+type guardedCall struct {
+	done    chan struct{} // one place: err is there
+	err     error
+	givenUp atomic.Bool // swapped by both sides: the second one knows that it is
+}
+
 // guarded runs user code in a goroutine of its own, so that nothing it does
 // reaches the engine: a panic, runtime.Goexit, or never coming back. Its
 // context ends after the handler timeout; after the watchdog's grace it is
-// given up.
-func (in *Inbox) guarded(ctx context.Context, msg *handler.Message, f func(context.Context) error) callResult {
+// given up. The call is used once.
+func (in *Inbox) guarded(ctx context.Context, c *guardedCall, f handler.Func, tx pgx.Tx, msg *handler.Message) callResult {
 	callCtx, cancel := context.WithTimeoutCause(ctx, in.cfg.HandlerTimeout, ErrHandlerTimeout)
 	defer cancel()
 
-	var givenUp atomic.Bool // swapped by both sides: the second one knows that it is
-	done := make(chan error, 1)
+	c.done, _ = in.dones.Get().(chan struct{})
+	if c.done == nil {
+		c.done = make(chan struct{}, 1)
+	}
 	go func() {
 		normal := false
-		var err error
 		defer func() {
 			if value := recover(); value != nil {
-				err = &PanicError{Value: value, Stack: debug.Stack()}
+				c.err = &PanicError{Value: value, Stack: debug.Stack()}
 			} else if !normal {
-				err = &goexitError{stack: debug.Stack()}
+				c.err = &goexitError{stack: debug.Stack()}
 			}
-			err = readable(err)
-			if givenUp.Swap(true) {
+			c.err = readable(c.err)
+			if c.givenUp.Swap(true) {
 				in.counters.stuck.Add(-1)
 				in.cfg.Logger.WarnContext(ctx, "stuck handler returned", slog.String("consumer", in.consumer),
 					slog.String("message_id", printable(msg.ID)))
 				return
 			}
-			done <- err
+			c.done <- struct{}{}
 		}()
-		err = f(callCtx)
+		c.err = f(callCtx, tx, msg)
 		normal = true
 	}()
 
 	select {
-	case err := <-done:
-		return callResult{err: err, expired: context.Cause(callCtx) == ErrHandlerTimeout} //nolint:errorlint // the cause is ours
+	case <-c.done:
+		in.dones.Put(c.done)                                                                // empty, and the goroutine is through with it
+		return callResult{err: c.err, expired: context.Cause(callCtx) == ErrHandlerTimeout} //nolint:errorlint // the cause is ours
 	case <-callCtx.Done():
 	}
 	expired := context.Cause(callCtx) == ErrHandlerTimeout //nolint:errorlint // the cause is ours
 	grace := time.NewTimer(in.cfg.WatchdogGrace)
 	defer grace.Stop()
 	select {
-	case err := <-done:
-		return callResult{err: err, expired: expired}
+	case <-c.done:
+		return callResult{err: c.err, expired: expired}
 	case <-grace.C:
 	}
-	if givenUp.Swap(true) {
-		return callResult{err: <-done, expired: expired} // it returned at the same moment
+	if c.givenUp.Swap(true) {
+		<-c.done // it returned at the same moment
+		return callResult{err: c.err, expired: expired}
 	}
 	in.counters.stuck.Add(1)
 	in.cfg.Logger.ErrorContext(ctx, "handler is stuck: it ignores the end of its context, and its goroutine is lost until it returns",

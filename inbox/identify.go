@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/dedup"
@@ -33,7 +34,7 @@ func (in *Inbox) identify(ctx context.Context, t *task) verdict {
 		number int64
 		known  bool
 	}{id: t.msg.ID, known: true}
-	result := in.guarded(ctx, t.msg, func(context.Context) (err error) {
+	result := in.guarded(ctx, &guardedCall{}, func(context.Context, pgx.Tx, *handler.Message) (err error) {
 		if in.cfg.Fingerprint == nil {
 			found.number = dedup.Fingerprint(t.msg.Type, t.msg.Payload)
 		} else if part := in.cfg.Fingerprint(t.msg); part != nil {
@@ -45,7 +46,7 @@ func (in *Inbox) identify(ctx context.Context, t *task) verdict {
 			found.id, err = in.cfg.ID(t.msg)
 		}
 		return err
-	})
+	}, nil, t.msg)
 	if ctx.Err() != nil {
 		return verdict{kind: stopped, err: context.Cause(ctx)}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,7 @@ type Inbox struct {
 	lanes    *lanes
 	flights  flights
 	counters counters
+	dones    sync.Pool // of chan struct{}, for guarded
 
 	started  atomic.Bool   // the start checks passed
 	starting chan struct{} // one place: held while they run
@@ -65,12 +67,9 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 		cfg:        cfg,
 		store:      dedup.NewStore(cfg.Schema),
 		letters:    dlq.NewStore(cfg.Schema),
-		limits: dedup.Limits{
-			LockTimeout: cfg.LockTimeout,
-			IdleTimeout: cfg.HandlerTimeout + cfg.WatchdogGrace,
-		},
-		flights:  flights{byID: make(map[dedup.ID]*task)},
-		starting: make(chan struct{}, 1),
+		limits:     dedup.NewLimits(cfg.LockTimeout, cfg.HandlerTimeout+cfg.WatchdogGrace),
+		flights:    flights{byID: make(map[dedup.ID]*task)},
+		starting:   make(chan struct{}, 1),
 	}
 	in.lanes = newLanes(cfg.Workers, func(t *task) { go t.run.work(t) })
 	return in, nil
@@ -96,11 +95,15 @@ func (in *Inbox) direct(ctx context.Context, t *task) (handler.Outcome, error) {
 	if err := in.start(ctx); err != nil {
 		return 0, err
 	}
-	t.key, t.granted = laneKey(t.msg), make(chan struct{}, 1)
-	in.lanes.enter(t)
+	t.key = laneKey(t.msg)
+	var err error
+	if !in.lanes.enterAtOnce(t) {
+		t.granted = make(chan struct{}, 1)
+		in.lanes.enter(t)
+		err = in.await(ctx, t)
+	}
 	defer in.lanes.leave(t)
 
-	err := in.await(ctx, t)
 	var outcome handler.Outcome
 	if err == nil {
 		outcome, err = in.settle(ctx, t)

@@ -23,9 +23,12 @@ type lanes struct {
 	free  int
 	total int    // tasks not gone
 	last  uint64 // number of the task that entered last
-	byKey map[string][]*task
-	ready []*task
+	byKey map[uint64]lane
+	ready fifo
 }
+
+// lane is the queue of one key, linked by task.behind.
+type lane struct{ head, tail *task }
 
 type taskState int8
 
@@ -39,7 +42,7 @@ const (
 )
 
 func newLanes(slots int, start func(*task)) *lanes {
-	return &lanes{start: start, slots: slots, free: slots, byKey: make(map[string][]*task)}
+	return &lanes{start: start, slots: slots, free: slots, byKey: make(map[uint64]lane)}
 }
 
 // enter puts a new task at the end of its lane.
@@ -52,16 +55,36 @@ func (l *lanes) enter(t *task) {
 	if t.run != nil {
 		t.run.queued[t] = struct{}{}
 	}
-	if t.key != "" {
-		lane := l.byKey[t.key]
-		l.byKey[t.key] = append(lane, t)
-		if len(lane) > 0 {
+	if t.key != 0 {
+		if q, busy := l.byKey[t.key]; busy {
+			q.tail.behind = t
+			l.byKey[t.key] = lane{q.head, t}
 			t.state = stateBehind
 			return
 		}
+		l.byKey[t.key] = lane{t, t}
 	}
 	l.makeReady(t)
 	l.dispatch()
+}
+
+// enterAtOnce does what enter does if the task gets a slot at once: nobody is
+// before it. False: nothing was done. It spares most tasks their channel.
+func (l *lanes) enterAtOnce(t *task) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, busy := l.byKey[t.key]; busy || l.free == 0 || !l.ready.empty() {
+		return false
+	}
+	if t.key != 0 {
+		l.byKey[t.key] = lane{t, t}
+	}
+	l.total++
+	l.last++
+	t.number = l.last
+	l.free--
+	t.state = stateRunning
+	return true
 }
 
 // rest gives the task's slot back; it keeps its place at the head of its lane.
@@ -164,8 +187,8 @@ func (l *lanes) takeOutLate(r *run) []*task {
 		if !late(t) {
 			continue
 		}
-		if t.key != "" {
-			if head := l.byKey[t.key][0]; head.run == r && !late(head) {
+		if t.key != 0 {
+			if head := l.byKey[t.key].head; head.run == r && !late(head) {
 				continue
 			}
 		}
@@ -186,10 +209,10 @@ func (l *lanes) dropInOrder(tasks []*task) {
 // followsOneThatWaits reports whether the head of t's lane was started, does
 // not run now, and matches.
 func (l *lanes) followsOneThatWaits(t *task, match func(*task) bool) bool {
-	if t.key == "" {
+	if t.key == 0 {
 		return false
 	}
-	head := l.byKey[t.key][0]
+	head := l.byKey[t.key].head
 	if head.run != t.run || head.state == stateRunning {
 		return false
 	}
@@ -259,7 +282,7 @@ func (l *lanes) counts() (running, waiting int) {
 
 func (l *lanes) makeReady(t *task) {
 	t.state = stateReady
-	l.ready = append(l.ready, t)
+	l.ready.push(t)
 }
 
 // drop ends t wherever it stands. Its entry in ready or aside, if it has one,
@@ -270,29 +293,34 @@ func (l *lanes) drop(t *task) {
 	if t.run != nil {
 		delete(t.run.queued, t)
 	}
-	if t.key == "" {
+	if t.key == 0 {
 		return
 	}
-	lane := l.byKey[t.key]
-	switch head := lane[0] == t; {
-	case len(lane) == 1:
-		delete(l.byKey, t.key)
-	case head:
-		lane[0] = nil
-		l.byKey[t.key] = lane[1:]
-		l.makeReady(lane[1])
-	default:
-		i := slices.Index(lane, t)
-		l.byKey[t.key] = slices.Delete(lane, i, i+1)
+	switch q := l.byKey[t.key]; t {
+	case q.head:
+		if t.behind == nil {
+			delete(l.byKey, t.key)
+			return
+		}
+		l.byKey[t.key] = lane{t.behind, q.tail}
+		l.makeReady(t.behind)
+	default: // behind somebody
+		before := q.head
+		for before.behind != t {
+			before = before.behind
+		}
+		before.behind = t.behind
+		if q.tail == t {
+			l.byKey[t.key] = lane{q.head, before}
+		}
 	}
+	t.behind = nil
 }
 
 // dispatch hands free slots to ready tasks.
 func (l *lanes) dispatch() {
-	for l.free > 0 && len(l.ready) > 0 {
-		t := l.ready[0]
-		l.ready[0] = nil
-		l.ready = l.ready[1:]
+	for l.free > 0 && !l.ready.empty() {
+		t := l.ready.pop()
 		switch {
 		case t.state != stateReady: // dropped meanwhile
 			continue

@@ -19,7 +19,7 @@ func TestLanes_OneOfAKeyAtATime(t *testing.T) {
 
 	var s starter
 	l := newLanes(4, s.start)
-	a1, a2, b1, free := &task{key: "a"}, &task{key: "a"}, &task{key: "b"}, &task{}
+	a1, a2, b1, free := &task{key: 1}, &task{key: 1}, &task{key: 2}, &task{}
 	for _, task := range []*task{a1, a2, b1, free} {
 		l.enter(task)
 	}
@@ -40,7 +40,7 @@ func TestLanes_OldestFirst(t *testing.T) {
 
 	var s starter
 	l := newLanes(1, s.start)
-	tasks := []*task{{}, {key: "a"}, {}, {key: "b"}}
+	tasks := []*task{{}, {key: 1}, {}, {key: 2}}
 	for _, task := range tasks {
 		l.enter(task)
 	}
@@ -55,7 +55,7 @@ func TestLanes_RestKeepsTheLaneAndFreesTheSlot(t *testing.T) {
 
 	var s starter
 	l := newLanes(1, s.start)
-	a1, a2, b1 := &task{key: "a"}, &task{key: "a"}, &task{key: "b"}
+	a1, a2, b1 := &task{key: 1}, &task{key: 1}, &task{key: 2}
 	l.enter(a1)
 	l.enter(a2)
 	l.enter(b1)
@@ -77,7 +77,7 @@ func TestLanes_Withdraw(t *testing.T) {
 
 	var s starter
 	l := newLanes(1, s.start)
-	a1, a2, a3 := &task{key: "a"}, &task{key: "a"}, &task{key: "a"}
+	a1, a2, a3 := &task{key: 1}, &task{key: 1}, &task{key: 1}
 	for _, task := range []*task{a1, a2, a3} {
 		l.enter(task)
 	}
@@ -98,7 +98,7 @@ func TestLanes_HoldAndSweep(t *testing.T) {
 	l := newLanes(2, s.start)
 	r := testRun()
 	l.hold(r)
-	a1, a2, b1 := &task{key: "a", run: r}, &task{key: "a", run: r}, &task{key: "b", run: r}
+	a1, a2, b1 := &task{key: 1, run: r}, &task{key: 1, run: r}, &task{key: 2, run: r}
 	direct := &task{}
 	for _, task := range []*task{a1, a2, b1, direct} {
 		l.enter(task)
@@ -123,10 +123,10 @@ func TestLanes_RandomWalk(t *testing.T) {
 		const slots = 3
 		var live []*task // started, not left
 		position := map[*task]int{}
-		last := map[string]int{}
+		last := map[uint64]int{}
 		l := newLanes(slots, func(started *task) {
 			live = append(live, started)
-			if started.key != "" {
+			if started.key != 0 {
 				require.Greater(t, position[started], last[started.key], "seed %d", seed)
 				last[started.key] = position[started]
 			}
@@ -134,15 +134,15 @@ func TestLanes_RandomWalk(t *testing.T) {
 		runs := []*run{testRun(), testRun()}
 		entered, swept := 0, 0
 		for step := range 2000 {
-			running := map[string]bool{}
+			running := map[uint64]bool{}
 			require.LessOrEqual(t, len(live), slots)
 			for _, task := range live {
-				require.False(t, task.key != "" && running[task.key], "seed %d: two of key %q", seed, task.key)
+				require.False(t, task.key != 0 && running[task.key], "seed %d: two of key %d", seed, task.key)
 				running[task.key] = true
 			}
 			switch op := rng.IntN(10); {
 			case op < 5 && step < 1500:
-				task := &task{run: runs[rng.IntN(2)], key: []string{"", "a", "b", "c"}[rng.IntN(4)]}
+				task := &task{run: runs[rng.IntN(2)], key: []uint64{0, 1, 2, 3}[rng.IntN(4)]}
 				entered++
 				position[task] = entered
 				l.enter(task)
@@ -181,11 +181,11 @@ func TestLanes_SweepInOrder(t *testing.T) {
 	var s starter
 	l := newLanes(1, s.start)
 	r := testRun()
-	running := &task{key: "a"}
+	running := &task{key: 1}
 	l.enter(running)
 	var entered []*task
 	for i := range 100 {
-		entered = append(entered, &task{key: []string{"a", "b", ""}[i%3], run: r})
+		entered = append(entered, &task{key: []uint64{1, 2, 0}[i%3], run: r})
 		l.enter(entered[i])
 	}
 

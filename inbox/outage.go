@@ -24,8 +24,7 @@ func (in *Inbox) probe(ctx context.Context) error {
 	_, _ = rand.Read(id[:]) // never fails
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{})
-	var claimed [1]bool
-	in.store.QueueClaim(b, []dedup.Entry{{ConsumerID: in.consumerID, MessageID: id, Outcome: handler.Processed}}, false, in.limits, claimed[:])
+	in.store.QueueClaim(b, []dedup.Entry{{ConsumerID: in.consumerID, MessageID: id, Outcome: handler.Processed}}, false, in.limits)
 	b.Queue("rollback")
 
 	conn, err := in.pool.Acquire(ctx)

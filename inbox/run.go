@@ -161,7 +161,7 @@ func (r *run) goingBack(t *task, err error) (match func(*task) bool, cause error
 		return func(other *task) bool { return other.delivery.Revoked == t.delivery.Revoked }, ErrRevoked
 	default:
 	}
-	if err != nil && t.key != "" { // what follows it must not go before it
+	if err != nil && t.key != 0 { // what follows it must not go before it
 		return func(other *task) bool { return other.key == t.key }, ErrDraining
 	}
 	return nil, ErrDraining

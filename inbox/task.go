@@ -15,7 +15,7 @@ import (
 // fields belong to the goroutine that holds it.
 type task struct {
 	msg    *handler.Message
-	key    string
+	key    uint64      // its lane; 0: in none
 	replay *dlq.Letter // set: the message is a dead letter that is handled again
 
 	// A delivery of a run. Nil for Process and Replay.
@@ -28,7 +28,12 @@ type task struct {
 	// waits.
 	granted chan struct{}
 	state   taskState // guarded by lanes.mu
+	behind  *task     // the next of its lane; guarded by lanes.mu
 	number  uint64    // in the order of entering; guarded by lanes.mu
+
+	// firstTx is the transaction of the first claim. A later claim makes its own:
+	// a handler that was given up still holds the one before.
+	firstTx claimedTx
 
 	identity identity
 	buried   *burial // set: the message is to be dead-lettered, not handled
