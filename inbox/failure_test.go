@@ -57,7 +57,7 @@ func TestFailure_EachAttemptHasAFreshContext(t *testing.T) {
 			return ctx.Err()
 		}
 		return effect(ctx, tx, msg)
-	}, inbox.Config{HandlerTimeout: 50 * time.Millisecond})
+	}, inbox.Config{HandlerTimeout: 500 * time.Millisecond})
 
 	outcome, err := in.Process(t.Context(), message("evt_1"))
 
@@ -138,7 +138,7 @@ func TestFailure_StuckHandler(t *testing.T) {
 			return effect(context.WithoutCancel(ctx), tx, msg)
 		}
 		return effect(ctx, tx, msg)
-	}, inbox.Config{Workers: 1, HandlerTimeout: 30 * time.Millisecond, WatchdogGrace: 20 * time.Millisecond})
+	}, inbox.Config{Workers: 1, HandlerTimeout: 500 * time.Millisecond, WatchdogGrace: 20 * time.Millisecond})
 
 	outcome, err := in.Process(t.Context(), message("evt_1"))
 

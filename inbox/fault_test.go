@@ -136,7 +136,7 @@ func TestFault_ProcessDuringOutage(t *testing.T) {
 
 			b := setup(t)
 			proxy, pool := b.through(t, "")
-			in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{StatementTimeout: 200 * time.Millisecond, LockTimeout: 200 * time.Millisecond})
+			in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{StatementTimeout: 2 * time.Second, LockTimeout: 200 * time.Millisecond})
 			_, err := in.Process(t.Context(), message("evt_0"))
 			require.NoError(t, err)
 

@@ -227,7 +227,7 @@ func TestReplay_DuringOutage(t *testing.T) {
 			b := setup(t)
 			proxy, pool := b.through(t, "")
 			var r refusing
-			in := b.inboxOn(t, pool, "shipping", r.handle, inbox.Config{StatementTimeout: 200 * time.Millisecond})
+			in := b.inboxOn(t, pool, "shipping", r.handle, inbox.Config{StatementTimeout: 2 * time.Second})
 			_, err := in.Process(t.Context(), message("evt_1"))
 			require.NoError(t, err)
 			id := b.letters(t)[0].ID

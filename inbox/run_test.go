@@ -74,9 +74,15 @@ type started struct {
 
 func start(t *testing.T, in *inbox.Inbox, s *scripted) *started {
 	t.Helper()
+	return startSource(t, in, s, s)
+}
+
+// startSource runs a source that is made of s.
+func startSource(t *testing.T, in *inbox.Inbox, src handler.Source, s *scripted) *started {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &started{stop: cancel, done: make(chan error, 1)}
-	go func() { r.done <- in.Run(ctx, s) }()
+	go func() { r.done <- in.Run(ctx, src) }()
 	select {
 	case r.sink = <-s.sink:
 	case err := <-r.done:
@@ -472,19 +478,16 @@ func TestRun_DrainWhilePaused(t *testing.T) {
 
 	b := setup(t)
 	proxy, pool := b.through(t, "")
-	in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{StatementTimeout: 200 * time.Millisecond})
+	in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{StatementTimeout: 2 * time.Second})
 	src := &pausing{scripted: newScripted()}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- in.Run(ctx, src) }()
-	sink := <-src.sink
+	r := startSource(t, in, src, src.scripted)
 	proxy.Refuse(true)
 	proxy.Cut()
-	require.NoError(t, sink.Deliver(t.Context(), src.delivery(message("evt_1"), nil)))
+	require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(message("evt_1"), nil)))
 	require.Eventually(t, src.paused.Load, deadline, tick)
 
-	stop()
-	require.NoError(t, <-done)
+	r.stop()
+	require.NoError(t, r.wait(t))
 
 	require.False(t, src.paused.Load())
 }
@@ -509,7 +512,7 @@ func TestRun_GoesBackInOrder(t *testing.T) {
 
 			b := setup(t)
 			proxy, pool := b.through(t, "")
-			in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{StatementTimeout: 200 * time.Millisecond})
+			in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{StatementTimeout: 2 * time.Second})
 			src := newScripted()
 			r := start(t, in, src)
 			proxy.Refuse(true)

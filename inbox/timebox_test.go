@@ -59,7 +59,7 @@ func TestTimebox_UnansweredCommit(t *testing.T) {
 		return nil
 	}
 	in := b.inboxOn(t, pool, "shipping", h, inbox.Config{
-		StatementTimeout: 200 * time.Millisecond, LockTimeout: 200 * time.Millisecond, HandlerTimeout: 200 * time.Millisecond,
+		StatementTimeout: 2 * time.Second, LockTimeout: 200 * time.Millisecond, HandlerTimeout: 200 * time.Millisecond,
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
