@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,8 +21,15 @@ const accounts = 10_000
 // payloadBytes is the size of a small payment event.
 const payloadBytes = 300
 
-// filler makes a payload that long.
-var filler = strings.Repeat("x", payloadBytes)
+// noise is what payloads are filled up with. Random text, so that a broker's
+// compression finds as little in it as in a topic of references and signatures.
+var noise = sync.OnceValue(func() string {
+	random := make([]byte, 1<<20)
+	for i := range random {
+		random[i] = byte(rand.Uint32())
+	}
+	return hex.EncodeToString(random)
+})
 
 // fresh returns a source of messages that were never seen, each about a random
 // account. Its id is made when it is asked for, as a producer makes it when it
@@ -37,7 +44,8 @@ func newMessage() *handler.Message {
 	payload = append(payload, `{"account":`...)
 	payload = append(payload, account...)
 	payload = append(payload, `,"amount":1,"reference":"`...)
-	payload = append(payload, filler[:payloadBytes-len(payload)-2]...)
+	rest, from := payloadBytes-len(payload)-len(`"}`), rand.IntN(len(noise())-payloadBytes)
+	payload = append(payload, noise()[from:from+rest]...)
 	payload = append(payload, `"}`...)
 	return &handler.Message{ID: newID(), Type: "payment.booked", Key: []byte(account), Payload: payload}
 }
