@@ -20,12 +20,12 @@ func TestTimebox_EndsWithWhatItIsFor(t *testing.T) {
 	b := setup(t)
 	pool := b.NewPool(t, 1)
 	slow := func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_sleep(0.4)`); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT pg_sleep(1)`); err != nil {
 			return err
 		}
 		return effect(ctx, tx, msg)
 	}
-	limits := inbox.Config{StatementTimeout: 100 * time.Millisecond, LockTimeout: 100 * time.Millisecond, HandlerTimeout: 800 * time.Millisecond}
+	limits := inbox.Config{StatementTimeout: 500 * time.Millisecond, LockTimeout: 100 * time.Millisecond, HandlerTimeout: 2 * time.Second}
 	in := b.inboxOn(t, pool, "shipping", slow, limits)
 
 	for _, want := range []handler.Outcome{handler.Processed, handler.Duplicate} {
@@ -34,7 +34,7 @@ func TestTimebox_EndsWithWhatItIsFor(t *testing.T) {
 		require.Equal(t, want, outcome)
 		require.Zero(t, in.Stats().FailedAttempts)
 
-		_, err = pool.Exec(t.Context(), `SELECT pg_sleep(1)`)
+		_, err = pool.Exec(t.Context(), `SELECT pg_sleep(2.5)`)
 		require.NoError(t, err)
 	}
 	require.Equal(t, int32(1), pool.Stat().TotalConns())
