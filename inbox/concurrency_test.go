@@ -259,7 +259,7 @@ func TestConcurrency_StrictIsolation(t *testing.T) {
 				return err
 			}, inbox.Config{Workers: 64, TxOptions: pgx.TxOptions{IsoLevel: level}})
 
-			const messages = 256
+			const messages = 128
 			var wg sync.WaitGroup
 			for i := range messages {
 				wg.Go(func() {

@@ -122,7 +122,7 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 			return in.fail(ctx, t, fmt.Errorf("after %d reruns: %w", maxReruns, v.err))
 		}
 		if t.collided == nil { // the pause grows, so that many that collide on one row drift apart
-			t.collided = jitter.New(2*time.Millisecond, time.Second)
+			t.collided = jitter.New(2*time.Millisecond, 2*time.Second)
 		}
 		return in.pause(ctx, t, t.collided.NextBackOff(), nil)
 
