@@ -150,7 +150,7 @@ func (a *assignment) add(f *kgo.FetchPartition, id topicID) (expected, lost int6
 		}
 		a.queue = append(a.queue, e)
 	}
-	limit := a.member.window
+	limit := a.member.share()
 	if w := a.tracker.window(); !a.held && (w.records >= limit.records || w.bytes >= limit.bytes) {
 		a.held = true
 		a.member.client.PauseFetchPartitions(a.partition.set())
@@ -207,7 +207,7 @@ func (a *assignment) committed(m mark) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tracker.commit(m)
-	limit := a.member.window
+	limit := a.member.share()
 	if w := a.tracker.window(); w.records <= limit.records/2 && w.bytes <= limit.bytes/2 {
 		a.unhold()
 	}
@@ -252,7 +252,7 @@ func (d *delivery) settled() {
 	d.finish(func(a *assignment) {
 		a.tracker.settle(d.entry)
 		a.backoff.Reset()
-		u, limit := a.tracker.uncommitted(), a.member.window
+		u, limit := a.tracker.uncommitted(), a.member.share()
 		if 2*u.records >= limit.records || 2*u.bytes >= limit.bytes {
 			a.member.commits.hurry()
 		}

@@ -14,7 +14,7 @@ const (
 	connectTimeout = 10 * time.Second
 	requestTimeout = 10 * time.Second // on top of what a request itself may take
 	fetchBytes     = 16 << 20         // per broker
-	partitionBytes = 1 << 20          // a larger record still comes, alone
+	partitionBytes = 256 << 10        // how far a window overshoots; a larger record still comes, alone
 	// A fetch that waits for records holds up partitions that were assigned, or
 	// let go on, since it was sent. The client's own five seconds are long.
 	fetchWait = 500 * time.Millisecond

@@ -31,9 +31,10 @@ type SourceConfig struct {
 	// they are less.
 	DrainTimeout time.Duration
 
-	// WindowRecords and WindowBytes bound, for each partition, what was
-	// fetched and not committed yet. Above either the partition is not fetched;
-	// it is again below half of both. Default to 10,000 records and 64 MB.
+	// WindowRecords and WindowBytes bound what was fetched and not committed
+	// yet, of all partitions that this source has together: each has an equal
+	// share. Above either a partition is not fetched; it is again below half of
+	// both. Default to 10,000 records and 64 MB.
 	WindowRecords int
 	WindowBytes   int64
 

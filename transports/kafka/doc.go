@@ -18,7 +18,8 @@
 //
 // Between the committed offset and the newest record fetched lies at most a
 // window (SourceConfig.WindowRecords and WindowBytes), give or take one fetch.
-// A partition whose window is full is not fetched until half of it is free.
+// The partitions of a source share it evenly; one whose share is full is not
+// fetched until half of that is free.
 //
 // # Not guaranteed
 //

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -20,7 +21,7 @@ type member struct {
 	sink   handler.Sink
 	client *kgo.Client
 	report *report
-	window amount                  // the most that may be fetched and not committed, per partition
+	window amount                  // the most that may be fetched and not committed, see share
 	fail   context.CancelCauseFunc // ends the Run with an error
 
 	drain        time.Duration // how long the deliveries of a revoked partition may take
@@ -30,6 +31,8 @@ type member struct {
 	workers sync.WaitGroup
 	commits *committer
 	polls   turnstile
+
+	shares atomic.Int64 // how many assignments there are; written with mu held
 
 	mu          sync.Mutex // guards the fields below
 	assignments map[partition]*assignment
@@ -94,6 +97,13 @@ func (m *member) leave(ctx context.Context, stopCommitting func()) {
 		m.report.warn("could not leave the consumer group; it will notice by the session timeout", err)
 	}
 	m.client.Close()
+}
+
+// share is the part of the window that each partition has. A full one is let
+// go on by its next commit, also if the shares have changed meanwhile.
+func (m *member) share() amount {
+	n := max(m.shares.Load(), 1)
+	return amount{max(m.window.records/int(n), 1), max(m.window.bytes/n, 1)}
 }
 
 // all returns the assignments as they are now.

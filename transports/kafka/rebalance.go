@@ -96,6 +96,7 @@ func (m *member) assign(ctx context.Context, p partition) *assignment {
 		return nil
 	}
 	m.assignments[p] = a
+	m.shares.Store(int64(len(m.assignments)))
 	m.workers.Go(func() { a.work(ctx) })
 	return a
 }
@@ -138,6 +139,7 @@ func (m *member) forget(assignments []*assignment) (all bool) {
 			all = false
 		}
 	}
+	m.shares.Store(int64(len(m.assignments)))
 	return all
 }
 

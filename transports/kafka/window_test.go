@@ -38,6 +38,25 @@ func TestSource_WindowRecords(t *testing.T) {
 	})
 }
 
+// A window for each partition grew with their number: four of them held four
+// times what one was allowed.
+func TestSource_WindowIsShared(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t, 4)
+	config := b.config()
+	config.WindowRecords = 40
+	for p := range int32(4) {
+		b.produce(t, p, numbered(0, 10)...)
+	}
+	r := start(t, b.sourceOf(config), transporttest.SinkConfig{})
+	taken := r.take(t, 40)
+	r.awaitStats(t, func(s kafka.SourceStats) bool { return s.Held == 4 }, "each share of ten is used")
+
+	settle(taken)
+	r.awaitStats(t, func(s kafka.SourceStats) bool { return s.Held == 0 }, "the commits let them go on")
+}
+
 func TestSource_WindowBytes(t *testing.T) {
 	t.Parallel()
 
