@@ -200,3 +200,35 @@ type pausing struct {
 
 func (p *pausing) Pause()  { p.paused.Store(true) }
 func (p *pausing) Resume() { p.paused.Store(false) }
+
+// A rebalance during a drain: what was to be handled yet, because it came
+// before a started message, goes back at once and not when a worker is free.
+func TestRun_RevokedWhileDraining(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	h := &blocking{release: make(chan struct{})}
+	in := b.inbox(t, h.handle, inbox.Config{Workers: 2})
+	src := newScripted()
+	r := start(t, in, src)
+	revoked := make(chan struct{})
+	deliver := func(id, key string, revoked <-chan struct{}) {
+		msg := message(id)
+		msg.Key = []byte(key)
+		require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(msg, revoked)))
+	}
+	deliver("a1", "a", nil)
+	deliver("a2", "a", revoked) // waits behind a1
+	deliver("b1", "b", nil)
+	require.Eventually(t, func() bool { return h.running.Load() == 2 }, deadline, tick)
+
+	r.stop()
+	require.Eventually(t, func() bool { return len(b.events.kinds(inbox.Draining)) == 1 }, deadline, tick)
+	close(revoked)
+	require.Eventually(t, func() bool { return src.answer("a2") == inbox.ErrRevoked.Error() }, deadline, tick)
+
+	close(h.release)
+	require.NoError(t, r.wait(t))
+	require.Equal(t, "settled", src.answer("a1"))
+	require.Equal(t, "settled", src.answer("b1"))
+}

@@ -55,16 +55,14 @@ func (in *Inbox) live(ctx context.Context, t *task) (outcome handler.Outcome, er
 	case permanent:
 		in.bury(t, reasonOf(v.err), v.err)
 	}
-	lead, duplicate, err := in.lead(ctx, t)
+	duplicate, err := in.lead(ctx, t)
 	if err != nil {
 		return 0, err
 	}
 	if duplicate {
 		return handler.Duplicate, nil
 	}
-	if lead {
-		defer func() { in.flights.leave(t, outcome) }()
-	}
+	defer func() { in.flights.leave(t, outcome) }()
 
 	for {
 		v := in.step(ctx, t)
@@ -83,19 +81,19 @@ func (in *Inbox) live(ctx context.Context, t *task) (outcome handler.Outcome, er
 
 // lead makes t the only one of its id in this process. Duplicate: another one
 // with the same content led before it and its effect is committed.
-func (in *Inbox) lead(ctx context.Context, t *task) (lead, duplicate bool, err error) {
+func (in *Inbox) lead(ctx context.Context, t *task) (duplicate bool, err error) {
 	for {
 		leader, done := in.flights.join(t)
 		if leader == nil {
-			return true, false, nil
+			return false, nil
 		}
 		if err := in.pause(ctx, t, 0, done); err != nil {
-			return false, false, err
+			return false, err
 		}
 		committed := leader.outcome == handler.Processed || leader.outcome == handler.Duplicate
 		sameMessage := !t.identity.surrogate && leader.identity.fingerprint == t.identity.fingerprint
 		if committed && sameMessage && t.replay == nil { // a duplicate of a dead message does not end its replay
-			return false, true, nil
+			return true, nil
 		}
 	}
 }
@@ -138,7 +136,7 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 	case permanent:
 		switch {
 		case t.buried == nil:
-			in.failed(t, v.err)
+			in.failed(t)
 		case t.buried.refused != nil: // less of it was refused too: what is wrong is in the database
 			t.buried.refused = nil
 			return in.outage(ctx, t, v.err)
@@ -154,7 +152,7 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 // fail counts a failed attempt. Another one follows after a pause, or the
 // dead letters.
 func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
-	in.failed(t, cause)
+	in.failed(t)
 	if t.buried != nil { // a dead letter that cannot be written is retried for ever
 		return in.outage(ctx, t, cause)
 	}
@@ -172,20 +170,17 @@ func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
 	return in.pause(ctx, t, delay, nil)
 }
 
-func (in *Inbox) failed(t *task, cause error) {
+func (in *Inbox) failed(t *task) {
 	now := time.Now()
 	if t.attempts++; t.attempts == 1 {
 		t.failures.first = now
 	}
-	t.failures.last, t.failures.err = now, cause
+	t.failures.last = now
 	in.counters.failedAttempts.Add(1)
 }
 
 // failures is what the dead letter will tell.
-type failures struct {
-	first, last time.Time
-	err         error
-}
+type failures struct{ first, last time.Time }
 
 func (t *task) quickDelay(cfg Config) time.Duration {
 	if t.quick == nil {

@@ -22,6 +22,8 @@ type run struct {
 	stopping chan struct{} // closed when the drain begins
 	hopeless chan struct{} // closed when the drain waits for no message that does not run
 	drained  sync.WaitGroup
+	ended    chan struct{} // closed when all deliveries are answered
+	watchers sync.WaitGroup
 
 	// Guarded by lanes.mu.
 	queued      map[*task]struct{} // deliveries that were never started
@@ -71,22 +73,22 @@ func (in *Inbox) Run(ctx context.Context, src handler.Source) error {
 	var helpers sync.WaitGroup
 	helpers.Go(func() { r.tend(tending) })
 
-	drained := make(chan struct{})
 	helpers.Go(func() {
 		select {
 		case <-ctx.Done():
 			r.drain(ctx)
 		case <-r.stopping: // the source gave up
 		}
-		r.cancelLate(drained, cancelHandlers)
+		r.cancelLate(cancelHandlers)
 	})
 
 	err := src.Run(ctx, r)
 	r.drain(ctx)     // a source that gave up leaves deliveries behind
 	r.drained.Wait() // a source that drained has waited already
-	close(drained)
+	close(r.ended)
 	stopTending()
 	helpers.Wait()
+	r.watchers.Wait()
 	if err != nil {
 		return fmt.Errorf("run consumer %q: %w", in.consumer, err)
 	}
@@ -100,6 +102,7 @@ func (in *Inbox) newRun(handlers context.Context, src handler.Source) *run {
 		budget:   newBudget(in.cfg.MaxInFlight, in.cfg.MaxInFlightBytes),
 		stopping: make(chan struct{}),
 		hopeless: make(chan struct{}),
+		ended:    make(chan struct{}),
 		queued:   make(map[*task]struct{}),
 		watched:  make(map[<-chan struct{}]struct{}),
 	}
@@ -237,10 +240,10 @@ func (r *run) watch(revoked <-chan struct{}) {
 		return
 	}
 	r.watched[revoked] = struct{}{}
-	r.drained.Go(func() {
+	r.watchers.Go(func() {
 		select {
-		case <-revoked:
-		case <-r.stopping:
+		case <-revoked: // also while draining: what is to be started yet must not be any more
+		case <-r.ended:
 			return
 		}
 		r.mu.Lock()
@@ -251,11 +254,11 @@ func (r *run) watch(revoked <-chan struct{}) {
 }
 
 // cancelLate cancels the handlers that are still running after the drain time.
-func (r *run) cancelLate(drained <-chan struct{}, cancel context.CancelCauseFunc) {
+func (r *run) cancelLate(cancel context.CancelCauseFunc) {
 	timer := time.NewTimer(r.in.cfg.DrainTimeout)
 	defer timer.Stop()
 	select {
-	case <-drained:
+	case <-r.ended:
 	case <-timer.C:
 		if running, _ := r.in.lanes.counts(); running > 0 {
 			r.in.cfg.Logger.Warn("drain time is over: cancelling the handlers that still run",
