@@ -63,16 +63,19 @@ func (p *Publisher) Route(route func(*handler.Message) string) *Publisher {
 // Messages of one key and topic are written in the order of msgs.
 //
 // A message whose topic does not exist, that is too large, or that the brokers
-// forbid or refuse has a permanent error. When ctx ends first, the message may
+// forbid or refuse has a permanent error. A topic that was deleted and made anew
+// costs an error that is not permanent: the next attempt goes to the new one. When ctx ends first, the message may
 // still be written.
 func (p *Publisher) Publish(ctx context.Context, msgs []*handler.Message) []error {
 	type result struct {
-		i   int
-		err error
+		i     int
+		topic string
+		err   error
 	}
 	errs := make([]error, len(msgs))
 	results := make(chan result, len(msgs)) // room for all: late promises must not block the client
 	waiting := 0
+	var anew []string
 	for i, msg := range msgs {
 		r, err := p.record(msg)
 		if err == nil && ctx.Err() != nil { // the client would fail the records of others with it
@@ -84,12 +87,15 @@ func (p *Publisher) Publish(ctx context.Context, msgs []*handler.Message) []erro
 		}
 		errs[i] = errUnanswered
 		waiting++
-		p.client.Produce(ctx, r, func(_ *kgo.Record, err error) { results <- result{i, err} })
+		p.client.Produce(ctx, r, func(r *kgo.Record, err error) { results <- result{i, r.Topic, err} })
 	}
 	for ; waiting > 0; waiting-- {
 		select {
 		case r := <-results:
 			errs[r.i] = published(msgs[r.i], r.err)
+			if errors.Is(r.err, kerr.UnknownTopicID) {
+				anew = append(anew, r.topic)
+			}
 		case <-ctx.Done():
 			for i, err := range errs {
 				if err == errUnanswered { //nolint:errorlint // a mark of our own
@@ -98,6 +104,9 @@ func (p *Publisher) Publish(ctx context.Context, msgs []*handler.Message) []erro
 			}
 			return errs
 		}
+	}
+	if len(anew) > 0 { // the client holds on to the id it saw first, for ever
+		p.client.PurgeTopicsFromProducing(anew...)
 	}
 	return errs
 }
@@ -144,11 +153,12 @@ func published(msg *handler.Message, err error) error {
 
 // isPermanent reports whether err is about the message or about what the
 // client may do. The client has tried an unknown topic several times before it
-// says so.
+// says so. An unknown topic id is no such error: the topic was made anew, and the
+// next attempt goes to the new one.
 func isPermanent(err error) bool {
 	for _, permanent := range [...]*kerr.Error{
 		kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.PolicyViolation,
-		kerr.UnknownTopicOrPartition, kerr.UnknownTopicID, kerr.InvalidTopicException,
+		kerr.UnknownTopicOrPartition, kerr.InvalidTopicException,
 		kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.TransactionalIDAuthorizationFailed,
 		kerr.UnsupportedForMessageFormat, kerr.UnsupportedCompressionType,
 	} {

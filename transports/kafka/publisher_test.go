@@ -3,6 +3,7 @@ package kafka_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -117,6 +118,31 @@ func TestPublisher_Permanent(t *testing.T) {
 	}
 	require.ErrorContains(t, errs[3], `publish message "large" to Kafka`)
 	require.Len(t, b.consume(t, b.topic, 2), 2)
+}
+
+// A client holds on to the topic it saw first: without help, nothing would reach
+// the one that an operator made anew until the process starts again.
+func TestPublisher_TopicMadeAnew(t *testing.T) {
+	t.Parallel()
+
+	eachBroker(t, 1, func(t *testing.T, b *testBundle) {
+		p := kafka.NewPublisher(b.producer(t, kgo.MetadataMinAge(10*time.Millisecond))).To(b.topic)
+		publish := func(id string) error {
+			err := p.Publish(t.Context(), []*handler.Message{{ID: id}})[0]
+			require.False(t, handler.IsPermanent(err) && !errors.Is(err, kerr.UnknownTopicOrPartition), "%v", err)
+			return err
+		}
+		require.NoError(t, publish("one"))
+
+		_, err := b.admin.DeleteTopic(t.Context(), b.topic)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			_, err := b.admin.CreateTopic(t.Context(), 1, 1, nil, b.topic)
+			return err == nil
+		}, deadline, tick)
+
+		require.Eventually(t, func() bool { return publish("two") == nil }, deadline, tick)
+	})
 }
 
 func TestPublisher_Forbidden(t *testing.T) {
