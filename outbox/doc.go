@@ -1,0 +1,14 @@
+// Package outbox writes events in the transaction that makes them true, and
+// publishes them afterwards.
+//
+// A service that changes its database and must tell others cannot do both at
+// once: whichever it does second may never happen. So the event is a row,
+// written by [Write] beside the change; both commit or neither does. A [Relay]
+// reads the rows and publishes them, as often as it takes, always under the
+// same id, and per aggregate in the order in which they were written.
+//
+// That order is the order of a number drawn while the writer holds the
+// aggregate. Writers of one aggregate must exclude each other before they
+// write: by updating its row, by a version check, or with [Lock] where they
+// only insert.
+package outbox
