@@ -70,3 +70,12 @@ type Pauser interface {
 type Publisher interface {
 	Publish(ctx context.Context, msgs []*Message) []error
 }
+
+// OrderedPublisher is a [Publisher] that may be given several messages of one
+// key at once: they reach the broker in order, and if one of them fails, those
+// that follow it in the same call fail too. A publisher that cannot say so is
+// given one at a time.
+type OrderedPublisher interface {
+	Publisher
+	KeepsOrder() bool
+}

@@ -5,6 +5,7 @@
 package jitter
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -27,4 +28,14 @@ func New(base, ceiling time.Duration) *backoff.ExponentialBackOff {
 	}
 	b.Reset()
 	return b
+}
+
+// Draw returns one delay: the n-th after n-1 before it, for a schedule that is
+// kept elsewhere. n counts from 1.
+func Draw(base, ceiling time.Duration, n int) time.Duration {
+	limit := ceiling
+	if shift := n - 1; shift < 62 && base <= ceiling>>shift {
+		limit = base << shift
+	}
+	return rand.N(limit + 1)
 }

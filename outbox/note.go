@@ -1,0 +1,222 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/internal/jitter"
+)
+
+// result is the answer for one event.
+type result struct {
+	event     *event
+	err       error // nil: published
+	permanent bool
+	delay     time.Duration // until the next attempt
+}
+
+// maxNoted is how many events one statement notes at most.
+const maxNoted = 1000
+
+// note writes results down until the relay has ended. What cannot be written is
+// tried again: it was confirmed, and nobody else may forget it.
+func (r *relayRun) note() {
+	backoff := jitter.New(50*time.Millisecond, time.Second)
+	failing := false
+	for {
+		select {
+		case <-r.work.Done():
+			return
+		case <-r.toNote:
+		}
+		for results := r.takeResults(); len(results) > 0; results = r.takeResults() {
+			err := r.noteAll(results)
+			if err == nil {
+				if failing {
+					r.cfg.Logger.Info("relay notes what is published again", slog.String("relay", r.cfg.Name))
+				}
+				failing = false
+				backoff.Reset()
+				continue
+			}
+			if r.work.Err() != nil {
+				return
+			}
+			if !failing {
+				r.cfg.Logger.Error("relay cannot note what is published: it tries again; if its lease runs out first, the events are published once more under the same ids",
+					slog.String("relay", r.cfg.Name), slog.Any("error", err))
+			}
+			failing = true
+			r.putBack(results)
+			timer := time.NewTimer(backoff.NextBackOff())
+			select {
+			case <-timer.C:
+			case <-r.work.Done():
+			}
+			timer.Stop()
+		}
+	}
+}
+
+func (r *relayRun) takeResults() []result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(r.results), maxNoted)
+	results := r.results[:n:n]
+	r.results = r.results[n:]
+	if len(r.results) == 0 {
+		r.results = nil
+	}
+	r.noting = n
+	close(r.noted)
+	r.noted = make(chan struct{})
+	return results
+}
+
+// putBack returns results that are not all noted. Those that are lose nothing
+// by it: noting again does nothing.
+func (r *relayRun) putBack(results []result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, res := range results {
+		if !res.event.noted {
+			r.results = append(r.results, res)
+		}
+	}
+	r.noting = 0
+}
+
+func (r *relayRun) noteAll(results []result) error {
+	var published []*event
+	for _, res := range results {
+		if res.err == nil {
+			published = append(published, res.event)
+		}
+	}
+	if len(published) > 0 {
+		if err := r.notePublished(published); err != nil {
+			return err
+		}
+	}
+	for i := range results {
+		if res := &results[i]; res.err != nil && !res.event.noted {
+			if err := r.noteFailed(res); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *relayRun) notePublished(events []*event) error {
+	ids, epochs := make([]uuid.UUID, len(events)), make([]int64, len(events))
+	for i, e := range events {
+		ids[i], epochs[i] = e.id, e.epoch
+	}
+	sql := r.q.mark
+	if r.cfg.Done == Delete {
+		sql = r.q.remove
+	}
+	ctx, cancel := context.WithTimeout(r.work, r.cfg.StatementTimeout)
+	defer cancel()
+	tag, err := r.pool.Exec(ctx, sql, ids, epochs, r.id)
+	if err != nil {
+		return fmt.Errorf("note %d published events: %w", len(events), err)
+	}
+	if stale := int64(len(events)) - tag.RowsAffected(); stale > 0 {
+		r.counters.stale.Add(stale)
+		r.cfg.Logger.Warn("relay published events that it may not note: its lease had run out, or somebody else was done with them; they may be published twice, under the same ids",
+			slog.String("relay", r.cfg.Name), slog.Int64("events", stale))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range events {
+		r.counters.add(e.aggregate.kind, func(k *KindStats) { k.Sent++ })
+		r.settle(e)
+		if e.retry {
+			r.unblock = append(r.unblock, e.aggregate)
+		}
+	}
+	return nil
+}
+
+// settle ends an event; the reader forgets it before its next read. It is
+// called with mu held.
+func (r *relayRun) settle(e *event) {
+	e.noted = true
+	r.forget = append(r.forget, e)
+	if len(r.inMind)-len(r.forget) < 2*r.laneRoom() {
+		poked(r.poke)
+	}
+}
+
+func (r *relayRun) noteFailed(res *result) error {
+	e := res.event
+	ctx, cancel := context.WithTimeout(r.work, r.cfg.StatementTimeout)
+	defer cancel()
+	r.failing.Lock()
+	defer r.failing.Unlock()
+	var quarantined bool
+	var attempts, inLease int
+	err := r.pool.QueryRow(ctx, r.q.fail, e.id, r.id, e.epoch, storable(describe(res.err)), res.permanent, res.delay, r.cfg.MaxAge).
+		Scan(&quarantined, &attempts, &inLease)
+	gone := errors.Is(err, pgx.ErrNoRows) // published or discarded by others, or not ours any more
+	if err != nil && !gone {
+		return fmt.Errorf("note a failed attempt at event %s: %w", e.id, err)
+	}
+
+	r.mu.Lock()
+	r.settle(e)
+	b := r.blocked[e.aggregate]
+	if b != nil && b.seq == e.seq {
+		b.unsaved, b.attempts = false, inLease
+		switch {
+		case gone, quarantined && r.cfg.Quarantine == Continue:
+			r.unblock = append(r.unblock, e.aggregate)
+		case quarantined:
+			b.due = time.Time{}
+		default:
+			b.due = time.Now().Add(res.delay)
+		}
+	}
+	poked(r.poke)
+	r.mu.Unlock()
+	if gone {
+		r.counters.stale.Add(1)
+		return nil
+	}
+	r.tellFailed(res, quarantined, attempts)
+	return nil
+}
+
+// tellFailed tells people of a failed attempt that is noted.
+func (r *relayRun) tellFailed(res *result, quarantined bool, attempts int) {
+	e := res.event
+	attrs := []any{
+		slog.String("relay", r.cfg.Name), slog.String("event_id", e.msg.ID), slog.String("event_type", e.msg.Type),
+		slog.String("aggregate_type", e.aggregate.kind), slog.String("aggregate_id", e.aggregate.id),
+		slog.Int("attempts", attempts), slog.Any("error", res.err),
+	}
+	if !quarantined {
+		r.counters.add(e.aggregate.kind, func(k *KindStats) { k.Failed++ })
+		r.cfg.Logger.Warn("event could not be published", append(attrs, slog.Duration("retry_in", res.delay))...)
+		return
+	}
+	r.counters.add(e.aggregate.kind, func(k *KindStats) { k.Failed++; k.Quarantined++ })
+	r.cfg.Logger.Error("event is in quarantine: a person must decide", attrs...)
+	if r.cfg.OnQuarantine != nil {
+		r.cfg.OnQuarantine(r.work, Quarantined{Message: e.msg, Attempts: attempts, Err: res.err})
+	}
+}
+
+// storable is text as the database takes it.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "�"), "\x00", "�")
+}

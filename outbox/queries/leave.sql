@@ -1,0 +1,4 @@
+-- A relay ends.
+-- Locks: its row. Index: relays_pkey.
+DELETE FROM semel.relays AS r
+WHERE r.id = $1
