@@ -117,7 +117,11 @@ func (r *relayRun) takeBatch(l *lane, n int) []*event {
 // sendable reports whether a queued event may still go out. It is called with
 // mu held.
 func (r *relayRun) sendable(e *event) bool {
-	return r.may(e) && (e.retry || r.blocked[e.aggregate] == nil)
+	if !r.may(e) {
+		r.restart = true // should the shard be ours again
+		return false
+	}
+	return e.retry || r.blocked[e.aggregate] == nil
 }
 
 // shorten replaces the queue of a lane by what is left of it, and tells the
@@ -191,8 +195,16 @@ func (r *relayRun) dropQueue(l *lane) {
 // again before any later one of its lane. It is called with mu held.
 func (r *relayRun) passOver(l *lane, e *event) {
 	r.drop(e)
-	if !e.retry && (l.resume == 0 || e.seq < l.resume) {
-		l.resume = e.seq
+	if !e.retry {
+		l.passed(e.seq)
+	}
+}
+
+// passed notes that the reader must come back to seq before it takes anything
+// of the lane behind it. It is called with mu held.
+func (l *lane) passed(seq int64) {
+	if l.resume == 0 || seq < l.resume {
+		l.resume = seq
 	}
 }
 

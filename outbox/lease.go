@@ -158,6 +158,7 @@ func (r *relayRun) letGo(ctx context.Context, mine []int16) error {
 	var idle []int16
 	for lo, l := range r.held {
 		l.leaving = !slices.Contains(mine, lo)
+		l.loaded = l.loaded && !l.leaving
 		if l.leaving && !busy[lo] {
 			idle = append(idle, lo)
 		}

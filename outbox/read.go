@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,6 +45,7 @@ const HeaderAttempt = "publish-attempt"
 // reader finds events to publish. It belongs to one goroutine.
 type reader struct {
 	*relayRun
+	before  []span        // what was read last
 	sparse  bool          // most of what was read last was held back
 	crowded bool          // too many aggregates are held back
 	pass    time.Time     // when the reader last began at seq 0
@@ -179,8 +181,12 @@ func (r *reader) prepare() *plan {
 		r.pass, r.ended = now, false
 		r.floor = 0
 	}
-	p.hold = r.tooManyBlocked() || len(r.inMind) >= 4*r.laneRoom() || r.bytes >= maxBytes
 	p.spans = r.spans(func(l *lease) bool { return l.loaded && !l.leaving && before(l.until) })
+	if r.restart || !slices.Equal(p.spans, r.before) { // the floor counts for the shards it was reached with
+		r.restart, r.before = false, p.spans
+		r.floor = 0
+	}
+	p.hold = r.tooManyBlocked() || len(r.inMind) >= 4*r.laneRoom() || r.bytes >= maxBytes
 	p.epochs = r.epochs(p.spans)
 	p.floor = r.floor
 	return p
@@ -372,7 +378,11 @@ func (r *relayRun) enqueue(events []*event, epochs map[int16]int64, retry bool) 
 	defer r.mu.Unlock()
 	for _, e := range events {
 		e.epoch, e.retry = epochs[e.lo], retry
-		if l := r.held[e.lo]; l == nil || l.leaving || !r.may(e) || !r.wanted(e.seq, e.aggregate, retry) {
+		if l := r.held[e.lo]; l == nil || l.leaving || !r.may(e) {
+			r.restart = true // it was passed over, and may be ours again
+			continue
+		}
+		if !r.wanted(e.seq, e.aggregate, retry) {
 			continue
 		}
 		r.inMind[e.seq] = e
@@ -382,6 +392,9 @@ func (r *relayRun) enqueue(events []*event, epochs map[int16]int64, retry bool) 
 	}
 	for _, l := range r.lanes {
 		r.startLane(l)
+	}
+	if r.restart {
+		poked(r.poke)
 	}
 	return taken
 }
@@ -397,14 +410,15 @@ func (r *relayRun) wanted(seq int64, a aggregate, retry bool) bool {
 	if retry {
 		return b != nil && b.seq == seq && !b.unsaved
 	}
-	if b != nil {
+	if b != nil || r.restart {
 		return false
 	}
 	l := r.lane(a.kind)
-	if l.resume == 0 && (len(l.queue) >= r.laneRoom() || l.waits(time.Now())) {
-		l.resume = seq
+	if l.resume == 0 && len(l.queue) < r.laneRoom() && !l.waits(time.Now()) {
+		return true
 	}
-	return l.resume == 0
+	l.passed(seq)
+	return false
 }
 
 // drop forgets an event. It is called with mu held.

@@ -134,6 +134,7 @@ type relayRun struct {
 	forget  []*event      // done with; the reader forgets them before its next read
 	unblock []aggregate
 	stopped bool  // publish no more
+	restart bool  // the reader must begin at seq 0
 	floor   int64 // everything up to here was read; a hint
 	bytes   int   // of the payloads in mind
 

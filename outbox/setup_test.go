@@ -15,7 +15,7 @@ import (
 
 // deadline is how long a test waits for a state. It is long because the
 // machine is busy with other tests.
-const deadline = time.Minute
+const deadline = 20 * time.Second
 
 // testBundle is an outbox in a schema of its own.
 type testBundle struct {

@@ -2,20 +2,25 @@
 -- its next one, or goes into quarantine: at once ($5), or when the next one
 -- would come after the maximum age ($7), which counts from the first failure.
 -- Locks: the row of the event. Index: outbox_pkey.
+WITH mine AS MATERIALIZED (
+    SELECT o.id, $5::boolean OR coalesce(o.first_failed_at, clock_timestamp()) + $7::interval < clock_timestamp() + $6::interval AS given_up
+    FROM semel.outbox AS o
+    JOIN semel.relay_leases AS l ON l.lo = (o.shard & 252::smallint)
+    WHERE o.id = $1
+      AND o.published_at IS NULL
+      AND o.discarded_at IS NULL
+      AND l.owner = $2
+      AND l.epoch = $3
+    FOR UPDATE OF o
+)
 UPDATE semel.outbox AS o
 SET attempts = o.attempts + 1,
     lease_attempts = CASE WHEN o.lease_epoch = $3 THEN o.lease_attempts + 1 ELSE 1 END,
     lease_epoch = $3,
     first_failed_at = coalesce(o.first_failed_at, clock_timestamp()),
     last_error = $4,
-    next_attempt_at = CASE WHEN v.given_up THEN NULL ELSE clock_timestamp() + $6::interval END,
-    quarantined_at = CASE WHEN v.given_up THEN clock_timestamp() END
-FROM semel.relay_leases AS l,
-    LATERAL (SELECT $5::boolean OR coalesce(o.first_failed_at, clock_timestamp()) + $7::interval < clock_timestamp() + $6::interval AS given_up) AS v
-WHERE o.id = $1
-  AND o.published_at IS NULL
-  AND o.discarded_at IS NULL
-  AND l.lo = (o.shard & 252::smallint)
-  AND l.owner = $2
-  AND l.epoch = $3
+    next_attempt_at = CASE WHEN NOT mine.given_up THEN clock_timestamp() + $6::interval END,
+    quarantined_at = CASE WHEN mine.given_up THEN clock_timestamp() END
+FROM mine
+WHERE o.id = mine.id
 RETURNING o.quarantined_at IS NOT NULL, o.attempts, o.lease_attempts
