@@ -72,7 +72,7 @@ func (in *Inbox) check(ctx context.Context) error {
 	if err := schema.Check(ctx, in.pool, in.cfg.Schema); err != nil {
 		return err
 	}
-	if err := schema.CheckAccess(ctx, in.pool, in.cfg.Schema); err != nil {
+	if err := schema.CheckAccess(ctx, in.pool, in.cfg.Schema, schema.Application); err != nil {
 		return err
 	}
 	return in.explainPooler(in.store.Register(ctx, in.pool, in.consumer))

@@ -108,7 +108,7 @@ func (r *Relay) check(ctx context.Context) error {
 	if err := schema.Check(ctx, r.pool, r.cfg.Schema); err != nil {
 		return err
 	}
-	return nil
+	return schema.CheckAccess(ctx, r.pool, r.cfg.Schema, schema.Relay)
 }
 
 // relayRun is one Run of a relay.

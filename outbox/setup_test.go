@@ -15,7 +15,10 @@ import (
 
 // deadline is how long a test waits for a state. It is long because the
 // machine is busy with other tests.
-const deadline = 20 * time.Second
+const (
+	deadline = time.Minute
+	tick     = 10 * time.Millisecond
+)
 
 // testBundle is an outbox in a schema of its own.
 type testBundle struct {

@@ -20,10 +20,11 @@ const (
 	// Application runs consumers.
 	Application Role = "application"
 
-	// Operator looks at what was handled and what is dead, and changes nothing.
+	// Operator looks at what was handled, what is dead and what was published,
+	// and changes nothing.
 	Operator Role = "operator"
 
-	// Relay publishes events. There are no tables for it yet, so it gets nothing.
+	// Relay publishes events, and purges what was published.
 	Relay Role = "relay"
 )
 
@@ -47,45 +48,73 @@ func Grants(w io.Writer, schemaName string, role Role, name string) error {
 	quoted := pgx.Identifier{name}.Sanitize()
 	var b strings.Builder
 	fmt.Fprintf(&b, "-- What the %s needs, at schema version %d.\n", role, Version)
-	switch role {
-	case Application, Operator:
-		fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", quote(schemaName), quoted)
-		for _, right := range role.rights() {
-			fmt.Fprintf(&b, "GRANT %s TO %s;\n", Qualify(right, schemaName), quoted)
-		}
-	case Relay:
-		fmt.Fprintf(&b, "-- Nothing yet: there are no tables for it. %s is given no right.\n", quoted)
-	default:
+	rights, ok := rightsOf[role]
+	if !ok {
 		return fmt.Errorf("%w %q: it is %s, %s or %s", ErrRole, role, Application, Operator, Relay)
+	}
+	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", quote(schemaName), quoted)
+	for _, r := range rights {
+		fmt.Fprintf(&b, "GRANT %s ON %s TO %s;\n", r.privileges, Qualify(r.on(), schemaName), quoted)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// rights are the objects a part works on, and how. No part needs DELETE.
-func (r Role) rights() []string {
-	if r == Application { // what queries/access.sql asks for, and what Check reads
-		return []string{
-			"SELECT ON semel.schema_migrations",
-			"SELECT, INSERT ON semel.consumers",
-			"SELECT, INSERT, UPDATE ON semel.processed_messages",
-			"SELECT, INSERT, UPDATE ON semel.dead_letters",
-		}
+// right is an object that a part works on, and how.
+type right struct {
+	privileges string // "SELECT, INSERT"
+	object     string // "outbox", or "shard(text, text)"
+	unchecked  bool   // a program of this part can do without: its start check does not ask for it
+}
+
+// on is the object as GRANT names it.
+func (r right) on() string {
+	if strings.HasSuffix(r.object, ")") {
+		return "FUNCTION semel." + r.object
 	}
-	return []string{
-		"SELECT ON semel.schema_migrations",
-		"SELECT ON semel.consumers",
-		"SELECT ON semel.processed_messages",
-		"SELECT ON semel.dead_letters",
-		"SELECT ON semel.processed",
-		"SELECT ON semel.dead",
-		// Everybody may run them unless a careful DBA has taken that away.
-		"EXECUTE ON FUNCTION semel.consumer_id(text)",
-		"EXECUTE ON FUNCTION semel.message_id(text)",
-		"EXECUTE ON FUNCTION semel.fingerprint(text, bytea)",
-		"EXECUTE ON FUNCTION semel.outcome_name(smallint)",
-		"EXECUTE ON FUNCTION semel.as_text(bytea)",
-	}
+	return "semel." + r.object
+}
+
+func execute(function string) right {
+	return right{privileges: "EXECUTE", object: function, unchecked: true}
+}
+
+// rightsOf is what each part needs. Functions may be run by everybody unless a
+// careful DBA has taken that away.
+var rightsOf = map[Role][]right{
+	Application: {
+		{privileges: "SELECT", object: "schema_migrations", unchecked: true}, // Check reads it
+		{privileges: "SELECT, INSERT", object: "consumers"},
+		{privileges: "SELECT, INSERT, UPDATE", object: "processed_messages"},
+		{privileges: "SELECT, INSERT, UPDATE", object: "dead_letters"},
+		{privileges: "INSERT", object: "outbox", unchecked: true}, // not every application writes events
+		execute("shard(text, text)"),
+	},
+	Relay: {
+		{privileges: "SELECT", object: "schema_migrations", unchecked: true},
+		{privileges: "SELECT, UPDATE, DELETE", object: "outbox"},
+		{privileges: "SELECT, UPDATE", object: "relay_leases"},
+		{privileges: "SELECT, INSERT, UPDATE, DELETE", object: "relays"},
+		execute("shard(text, text)"),
+	},
+	Operator: {
+		{privileges: "SELECT", object: "schema_migrations"},
+		{privileges: "SELECT", object: "consumers"},
+		{privileges: "SELECT", object: "processed_messages"},
+		{privileges: "SELECT", object: "dead_letters"},
+		{privileges: "SELECT", object: "outbox"},
+		{privileges: "SELECT", object: "relays"},
+		{privileges: "SELECT", object: "relay_leases"},
+		{privileges: "SELECT", object: "processed"},
+		{privileges: "SELECT", object: "dead"},
+		{privileges: "SELECT", object: "events"},
+		execute("consumer_id(text)"),
+		execute("message_id(text)"),
+		execute("fingerprint(text, bytea)"),
+		execute("outcome_name(smallint)"),
+		execute("as_text(bytea)"),
+		execute("shard(text, text)"),
+	},
 }
 
 func checkRoleName(name string) error {

@@ -121,7 +121,7 @@ func TestUp_NeedsNoSession(t *testing.T) {
 	_, err = schema.Up(t.Context(), conn, b.name, 0)
 	require.NoError(t, err)
 	require.NoError(t, schema.Check(t.Context(), conn, b.name))
-	require.NoError(t, schema.CheckAccess(t.Context(), conn, b.name))
+	require.NoError(t, schema.CheckAccess(t.Context(), conn, b.name, schema.Application))
 
 	var left int
 	require.NoError(t, conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_prepared_statements) +
@@ -178,7 +178,7 @@ func TestUp_InASchemaMadeByTheDBA(t *testing.T) {
 	_, err := schema.Up(t.Context(), owner, b.name, 0)
 
 	require.NoError(t, err)
-	require.NoError(t, schema.CheckAccess(t.Context(), owner, b.name))
+	require.NoError(t, schema.CheckAccess(t.Context(), owner, b.name, schema.Application))
 }
 
 func TestDown_OfANewerSchema(t *testing.T) {

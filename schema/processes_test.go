@@ -106,5 +106,5 @@ func TestUp_TenProcesses(t *testing.T) {
 		want = append(want, fmt.Sprintln("applied", version+1))
 	}
 	require.ElementsMatch(t, want, applied, "each migration once, by any of them")
-	require.NoError(t, schema.CheckAccess(t.Context(), b.pool, b.name))
+	require.NoError(t, schema.CheckAccess(t.Context(), b.pool, b.name, schema.Application))
 }

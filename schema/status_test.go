@@ -88,14 +88,14 @@ func TestCheck_WithoutTheRight(t *testing.T) {
 	reader, _ := b.asRole(t, "GRANT USAGE ON SCHEMA "+quoted, "GRANT SELECT ON semel.schema_migrations")
 	require.NoError(t, schema.Check(t.Context(), reader, b.name))
 
-	err = schema.CheckAccess(t.Context(), stranger, b.name)
+	err = schema.CheckAccess(t.Context(), stranger, b.name, schema.Application)
 	require.ErrorIs(t, err, schema.ErrForbidden)
 	require.ErrorContains(t, err, "GRANT USAGE ON SCHEMA "+quoted+` TO "`+role+`"`)
 	require.ErrorContains(t, err, "GRANT UPDATE ON "+quoted+`.processed_messages TO "`+role+`"`)
 
-	require.NoError(t, schema.CheckAccess(t.Context(), b.pool, b.name))
+	require.NoError(t, schema.CheckAccess(t.Context(), b.pool, b.name, schema.Application))
 	b.exec(t, "DROP TABLE semel.consumers CASCADE")
-	require.ErrorContains(t, schema.CheckAccess(t.Context(), b.pool, b.name), "table "+quoted+".consumers is missing")
+	require.ErrorContains(t, schema.CheckAccess(t.Context(), b.pool, b.name, schema.Application), "table "+quoted+".consumers is missing")
 }
 
 // The rights that CheckAccess asks for are enough.
@@ -108,7 +108,7 @@ func TestCheckAccess_OfAConsumer(t *testing.T) {
 		"GRANT USAGE ON SCHEMA "+pgx.Identifier{b.name}.Sanitize(),
 		"GRANT SELECT, INSERT ON semel.consumers", "GRANT SELECT, INSERT, UPDATE ON semel.processed_messages, semel.dead_letters")
 
-	require.NoError(t, schema.CheckAccess(t.Context(), consumer, b.name))
+	require.NoError(t, schema.CheckAccess(t.Context(), consumer, b.name, schema.Application))
 }
 
 func TestStatus(t *testing.T) {

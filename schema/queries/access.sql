@@ -1,16 +1,9 @@
 -- Which rights the current role lacks in schema $1, as the GRANTs that give
--- them. No row: it may do all that a consumer does. Reads the catalog only.
+-- them: relations $2, privileges $3. No row: it lacks none. Reads the catalog only.
 WITH needed (relation, privilege) AS (
-    VALUES
-        (NULL, 'USAGE'),
-        ('consumers', 'SELECT'),
-        ('consumers', 'INSERT'),
-        ('processed_messages', 'SELECT'),
-        ('processed_messages', 'INSERT'),
-        ('processed_messages', 'UPDATE'),
-        ('dead_letters', 'SELECT'),
-        ('dead_letters', 'INSERT'),
-        ('dead_letters', 'UPDATE')
+    SELECT NULL, 'USAGE'
+    UNION ALL
+    SELECT * FROM unnest($2::text[], $3::text[])
 )
 SELECT
     CASE
