@@ -106,13 +106,20 @@ func (l *longHandler) second(t *testing.T) (*running, *kafka.Source) {
 // acknowledged.
 func (l *longHandler) requireOthersGoOn(t *testing.T) {
 	t.Helper()
-	others := messages(100, 20)
+	others := messages(len(l.sent), 20)
 	for i, msg := range others {
 		msg.Key = append(keyIn(i%longPartitions, longPartitions), " other"...)
 	}
 	l.send(t, others...)
-	l.awaitEffects(t, len(others))
-	require.Zero(t, len(l.effects(t))-len(others), "the handlers still run")
+	l.awaitEffects(t, len(l.sent)-longPartitions)
+	l.requireHeld(t)
+}
+
+// requireHeld requires that the handlers still run, and that nothing from them
+// on is acknowledged.
+func (l *longHandler) requireHeld(t *testing.T) {
+	t.Helper()
+	require.Equal(t, len(l.sent)-longPartitions, l.count(t), "the handlers still run")
 	require.Equal(t, len(l.sent), l.topic.left(t), "acknowledged past a handler that runs")
 }
 
@@ -139,8 +146,10 @@ func TestLongHandler_MemberStays(t *testing.T) {
 
 	eachProtocol(t, func(t *testing.T, p protocol) {
 		l := setupLong(t, p, directly)
+		l.requireOthersGoOn(t)
 		end := time.Now().Add(shortSession + 2*shortRebalance)
 		await(t, "session and rebalance timeout to pass", func() bool { return time.Now().After(end) })
+		l.requireHeld(t)
 		l.requireOthersGoOn(t)
 
 		close(l.release)
@@ -158,8 +167,9 @@ func TestLongHandler_RebalanceGoesOn(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, p protocol) {
 		l := setupLong(t, p, directly)
 		second, source := l.second(t)
-		await(t, "both members to have their share", func() bool {
-			return l.source.Stats().Partitions == longPartitions/2 && source.Stats().Partitions == longPartitions/2
+		end := time.Now().Add(2 * shortRebalance)
+		await(t, "both members to have their share, and more than the rebalance timeout to pass", func() bool {
+			return l.source.Stats().Partitions == longPartitions/2 && source.Stats().Partitions == longPartitions/2 && time.Now().After(end)
 		})
 		require.True(t, l.log.has("let go with deliveries still running"))
 		l.requireOthersGoOn(t)

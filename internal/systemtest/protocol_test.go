@@ -80,6 +80,8 @@ func (p protocol) requireUsed(t *testing.T, tp *topic) {
 	require.Equal(t, p.kind, groups[tp.group].GroupType)
 }
 
+// configureGroup sets what the broker decides for the topic's group. It returns
+// when a member that joins will have it.
 func (tp *topic) configureGroup(t *testing.T, times map[string]time.Duration) {
 	t.Helper()
 	group := kmsg.NewIncrementalAlterConfigsRequestResource()
@@ -94,6 +96,22 @@ func (tp *topic) configureGroup(t *testing.T, times map[string]time.Duration) {
 	resp, err := req.RequestWith(t.Context(), tp.client)
 	require.NoError(t, err)
 	require.NoError(t, kerr.ErrorForCode(resp.Resources[0].ErrorCode))
+
+	asked := kmsg.NewDescribeConfigsRequestResource()
+	asked.ResourceType, asked.ResourceName = group.ResourceType, group.ResourceName
+	ask := kmsg.NewPtrDescribeConfigsRequest()
+	ask.Resources = append(ask.Resources, asked)
+	await(t, "the broker to know the times of the group", func() bool {
+		resp, err := ask.RequestWith(t.Context(), tp.client)
+		require.NoError(t, err)
+		known := 0
+		for _, c := range resp.Resources[0].Configs {
+			if d, ok := times[c.Name]; ok && c.Value != nil && *c.Value == strconv.FormatInt(d.Milliseconds(), 10) {
+				known++
+			}
+		}
+		return known == len(times)
+	})
 }
 
 // through leads all connections of one client to the only broker through a
