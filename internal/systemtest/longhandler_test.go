@@ -3,6 +3,7 @@ package systemtest_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,11 +23,15 @@ import (
 type held struct {
 	running atomic.Int32
 	release chan struct{}
+	letGo   func() // closes release
 }
 
 const heldVersion = 77
 
-func newHeld() *held { return &held{release: make(chan struct{})} }
+func newHeld() *held {
+	release := make(chan struct{})
+	return &held{release: release, letGo: sync.OnceFunc(func() { close(release) })}
+}
 
 func (h *held) handle(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
 	if err := effect(ctx, tx, msg); err != nil {
@@ -65,11 +70,12 @@ func setupLong(t *testing.T, p protocol, opts func(tp *topic) []kgo.Opt) *longHa
 	l := &longHandler{testBundle: b, held: newHeld(), protocol: p, topic: tp}
 	hold := messages(0, longPartitions)
 	for i, msg := range hold {
-		msg.Version, msg.Key = heldVersion, keyIn(i, longPartitions)
+		msg.Version, msg.Key = heldVersion, keyIn(i, longPartitions, "held")
 	}
 	l.send(t, hold...)
 	l.source = p.source(tp, kafka.SourceConfig{Logger: b.log.logger()}, opts(tp)...)
 	l.member = b.run(t, b.inbox(t, b.Pool, l.handle, inbox.Config{HandlerTimeout: 5 * patience}), l.source)
+	t.Cleanup(l.letGo)
 	await(t, "handlers that run", func() bool { return l.running.Load() == longPartitions })
 	p.requireUsed(t, tp)
 	return l
@@ -78,10 +84,10 @@ func setupLong(t *testing.T, p protocol, opts func(tp *topic) []kgo.Opt) *longHa
 func directly(*topic) []kgo.Opt { return nil }
 
 // keyIn returns a key whose messages go to this of n partitions.
-func keyIn(partition, n int) []byte {
+func keyIn(partition, n int, prefix string) []byte {
 	where := kgo.StickyKeyPartitioner(nil).ForTopic("")
 	for i := 0; ; i++ {
-		key := fmt.Append(nil, "key ", i)
+		key := fmt.Append(nil, prefix, i)
 		if where.Partition(&kgo.Record{Key: key}, n) == partition {
 			return key
 		}
@@ -108,7 +114,7 @@ func (l *longHandler) requireOthersGoOn(t *testing.T) {
 	t.Helper()
 	others := messages(len(l.sent), 20)
 	for i, msg := range others {
-		msg.Key = append(keyIn(i%longPartitions, longPartitions), " other"...)
+		msg.Key = keyIn(i%longPartitions, longPartitions, "other")
 	}
 	l.send(t, others...)
 	l.awaitEffects(t, len(l.sent)-longPartitions)
@@ -152,7 +158,7 @@ func TestLongHandler_MemberStays(t *testing.T) {
 		l.requireHeld(t)
 		l.requireOthersGoOn(t)
 
-		close(l.release)
+		l.letGo()
 		l.requireHarmless(t, l.member)
 		require.Equal(t, passed{delivered: len(l.sent), settled: len(l.sent)}, l.member.passed(), "each came once")
 	})
@@ -174,7 +180,7 @@ func TestLongHandler_RebalanceGoesOn(t *testing.T) {
 		require.True(t, l.log.has("let go with deliveries still running"))
 		l.requireOthersGoOn(t)
 
-		close(l.release)
+		l.letGo()
 		l.requireHarmless(t, l.member, second)
 		require.NotZero(t, second.in.Stats().Duplicates, "what was held came again")
 	})
@@ -199,7 +205,7 @@ func TestLongHandler_EvictionIsHarmless(t *testing.T) {
 		l.requireOthersGoOn(t)
 		require.Equal(t, longPartitions, l.source.Stats().Partitions, "the first one knows nothing of it")
 
-		close(l.release)
+		l.letGo()
 		await(t, "what was held to be settled by the first one", func() bool { return l.member.passed().settled == longPartitions })
 		proxy.Resume()
 		await(t, "both members to have their share", func() bool {
