@@ -36,12 +36,13 @@ run() {
 	exec "$rabbitmq_server"
 }
 
-# watch kills process $2 when process $1 has gone.
+# watch kills process $2, and ends its name server, when process $1 has gone.
 watch() {
 	while kill -0 "$2"; do
 		kill -0 "$1" || kill -s KILL "$2"
 		sleep 1
 	done
+	kill -0 "$1" || rabbitmq_end_names
 }
 
 case $command in
