@@ -18,7 +18,8 @@ const defaultDeliveryLimit = 20
 // is about messages we see, and these nobody ever sees.
 //
 // Whatever comes of it, consuming goes on. An error says that the connection
-// was lost meanwhile; it is never one that ends Run.
+// was lost meanwhile; it is never one that ends Run, and the look is not
+// repeated, or a broker that minds it would never be consumed.
 func (c *consumer) warnOfLimits(ctx context.Context, conn *connection) error {
 	if c.inspected {
 		return nil
