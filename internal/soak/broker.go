@@ -8,6 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/semel-go/semel/handler"
@@ -69,16 +70,35 @@ func (k kafkaTopic) lag(ctx context.Context) (int64, error) {
 	if err == nil {
 		err = lags.Error()
 	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return k.size(ctx) // the consumer has not joined yet
+	}
 	if err != nil {
 		return 0, fmt.Errorf("read the lag at Kafka: %w", err)
 	}
 	return lags[k.name].Lag.Total(), nil
 }
 
+// size is how many records were written.
+func (k kafkaTopic) size(ctx context.Context) (n int64, err error) {
+	ends, err := k.admin.ListEndOffsets(ctx, k.name)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the size of the topic at Kafka: %w", err)
+	}
+	ends.Each(func(end kadm.ListedOffset) { n += end.Offset })
+	return n, nil
+}
+
 func (k kafkaTopic) remove(ctx context.Context) error {
 	defer k.client.Close()
 	_, err := k.admin.DeleteTopic(ctx, k.name)
 	_, groupErr := k.admin.DeleteGroup(ctx, k.name)
+	if errors.Is(groupErr, kerr.GroupIDNotFound) { // nobody has joined it
+		groupErr = nil
+	}
 	return errors.Join(err, groupErr)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,18 +15,43 @@ var terminateSQL string
 // disturbance is something that happens to a consumer in an hour.
 type disturbance struct {
 	name string
+	what string
 	do   func(*soaking, context.Context) error
 }
 
 // disturbances are all of them, in the order in which they come round.
 func disturbances() []disturbance {
 	return []disturbance{
-		{"its database sessions are terminated", (*soaking).terminate},
-		{"another member joins its Kafka group and leaves", (*soaking).visit},
-		{"its connections to the brokers are cut", (*soaking).cutWires},
-		{"it is frozen (SIGSTOP)", (*soaking).freeze},
-		{"it drains and runs anew", (*soaking).restart},
+		{"terminate", "its database sessions are terminated", (*soaking).terminate},
+		{"visit", "another member joins its Kafka group and leaves", (*soaking).visit},
+		{"cut", "its connections to the brokers are cut", (*soaking).cutWires},
+		{"freeze", "it is frozen (SIGSTOP)", (*soaking).freeze},
+		{"restart", "it drains and runs anew", (*soaking).restart},
 	}
+}
+
+// choose returns those that a comma-separated list names; empty is all.
+func choose(list string) ([]disturbance, error) {
+	if list == "" {
+		return disturbances(), nil
+	}
+	var chosen []disturbance
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(disturbances(), func(d disturbance) bool { return d.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-disturb: unknown name %q: use some of %s", name, names())
+		}
+		chosen = append(chosen, disturbances()[i])
+	}
+	return chosen, nil
+}
+
+func names() string {
+	var names []string
+	for _, d := range disturbances() {
+		names = append(names, d.name)
+	}
+	return strings.Join(names, ",")
 }
 
 // disturb lets one thing after another happen, with calm between, until ctx
@@ -34,11 +61,11 @@ func (r *soaking) disturb(ctx context.Context) error {
 	if !pause(ctx, r.cfg.length/5) {
 		return nil
 	}
-	for all := disturbances(); ; {
+	for all := r.cfg.disturbances; ; {
 		d := all[r.disturbed%len(all)]
-		r.say("%8s -- %s", time.Since(r.began).Round(time.Second), d.name)
+		r.say("%8s -- %s", time.Since(r.began).Round(time.Second), d.what)
 		if err := d.do(r, context.WithoutCancel(ctx)); err != nil {
-			return fmt.Errorf("disturb the consumer (%s): %w", d.name, err)
+			return fmt.Errorf("disturb the consumer (%s): %w", d.what, err)
 		}
 		r.disturbed++
 		if !pause(ctx, r.cfg.calm()) {

@@ -5,6 +5,7 @@
 //	make soak
 //	make soak SOAK_FOR=3m
 //	go run ./internal/soak -for 10s -rate 100 -plant leak
+//	go run ./internal/soak -for 1m -disturb freeze,cut
 //	go run -tags plant_no_claim ./internal/soak -for 10s -rate 100
 //
 // The consumer is a child process, so that memory, threads and descriptors are

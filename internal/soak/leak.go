@@ -9,7 +9,7 @@ import (
 
 // How many messages it takes for the planted bugs to leak once more.
 const (
-	messagesPerLeak           = 10
+	messagesPerLeak           = 5
 	messagesPerLeakConnection = 50
 )
 

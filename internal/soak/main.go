@@ -53,6 +53,8 @@ type config struct {
 	length time.Duration
 	rate   int // messages a second of each broker, copies not counted
 	plant  string
+
+	disturbances []disturbance // in turn
 }
 
 // Plants of the child itself. Those of the library are build tags.
@@ -67,6 +69,7 @@ func configure(args []string, stderr io.Writer) (cfg config, err error) {
 	flags.SetOutput(stderr)
 	flags.DurationVar(&cfg.length, "for", time.Hour, "how long to send")
 	flags.IntVar(&cfg.rate, "rate", 300, "messages a second of each broker")
+	list := flags.String("disturb", "", fmt.Sprintf("some of %s; empty is all, in this order", names()))
 	flags.StringVar(&cfg.plant, "plant", "", fmt.Sprintf("plant a bug in the consumer: one of %q", plants))
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
@@ -80,6 +83,9 @@ func configure(args []string, stderr io.Writer) (cfg config, err error) {
 	}
 	if cfg.rate < 20 || cfg.rate > 10_000 {
 		errs = append(errs, fmt.Errorf("-rate is %d: it must be from 20 to 10000", cfg.rate))
+	}
+	if cfg.disturbances, err = choose(*list); err != nil {
+		errs = append(errs, err)
 	}
 	if !slices.Contains(plants, cfg.plant) {
 		errs = append(errs, fmt.Errorf("-plant is %q: it must be one of %q", cfg.plant, plants))

@@ -26,6 +26,7 @@ func TestProgram_Refuses(t *testing.T) {
 		{name: "TooShort", args: []string{"-for", "1s"}, env: named, want: []string{"-for is 1s: it must be at least 5s"}},
 		{name: "Rate", args: []string{"-rate", "0"}, env: named, want: []string{"-rate is 0: it must be from 20 to 10000"}},
 		{name: "Plant", args: []string{"-plant", "weed"}, env: named, want: []string{`-plant is "weed"`, `"leak-connection"`}},
+		{name: "Disturb", args: []string{"-disturb", "cut,nap"}, env: named, want: []string{`-disturb: unknown name "nap"`, "freeze,restart"}},
 		{name: "NoServices", want: []string{"DATABASE_URL is not set", "KAFKA_BROKERS is not set", "AMQP_URL is not set"}},
 	}
 	for _, tt := range tests {

@@ -81,12 +81,14 @@ func soak(ctx context.Context, cfg config, stderr io.Writer) (res result, err er
 	return r.conclude(ctx, last)
 }
 
-// load sends, disturbs and samples for as long as it was asked to.
+// load sends, disturbs and samples for as long as it was asked to, and until
+// there are samples enough to see a trend: a short soak on a busy machine.
 func (r *soaking) load(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	timed, stop := context.WithTimeout(ctx, r.cfg.length)
+	timed, stop := context.WithCancel(ctx)
 	defer stop()
+	enough := make(chan struct{})
 
 	r.began = time.Now()
 	r.say("%s", sampleHeader)
@@ -102,13 +104,21 @@ func (r *soaking) load(ctx context.Context) error {
 		run(func(ctx context.Context) error { return s.produce(ctx, r.cfg.rate) })
 	}
 	run(r.disturb)
-	run(r.watch)
+	run(func(ctx context.Context) error { return r.watch(ctx, enough) })
+	all.Go(func() {
+		defer stop()
+		pause(ctx, r.cfg.length)
+		select {
+		case <-enough:
+		case <-ctx.Done():
+		}
+	})
 	all.Wait()
 	return context.Cause(ctx)
 }
 
-// watch takes samples until ctx ends.
-func (r *soaking) watch(ctx context.Context) error {
+// watch takes samples until ctx ends. It closes enough when there are enough.
+func (r *soaking) watch(ctx context.Context, enough chan<- struct{}) error {
 	tick := time.NewTicker(r.cfg.sampleEvery())
 	defer tick.Stop()
 	for {
@@ -121,7 +131,9 @@ func (r *soaking) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.samples = append(r.samples, s)
+		if r.samples = append(r.samples, s); len(r.samples) == minSamples {
+			close(enough)
+		}
 		r.say("%s", s)
 	}
 }
@@ -188,11 +200,7 @@ func (r *soaking) conclude(ctx context.Context, last report) (result, error) {
 		res.tallies, res.brokers = append(res.tallies, t), append(res.brokers, s.place.Broker)
 	}
 	for i := range resourceCount {
-		t, err := newTrend(i, r.samples)
-		if err != nil {
-			return res, err
-		}
-		res.trends = append(res.trends, t)
+		res.trends = append(res.trends, newTrend(i, r.samples))
 	}
 	return res, nil
 }

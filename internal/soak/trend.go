@@ -49,11 +49,9 @@ type trend struct {
 // minSamples is how many samples make a trend: two for each tenth.
 const minSamples = 20
 
-func newTrend(r resource, samples []sample) (trend, error) {
+// newTrend judges at least minSamples samples.
+func newTrend(r resource, samples []sample) trend {
 	t := trend{resource: r}
-	if len(samples) < minSamples {
-		return t, fmt.Errorf("%d samples are too few for a trend, it takes %d: run it longer", len(samples), minSamples)
-	}
 	tenth := len(samples) / 10
 	t.first = median(r, samples[tenth:2*tenth])
 	t.last = median(r, samples[len(samples)-tenth:])
@@ -61,7 +59,7 @@ func newTrend(r resource, samples []sample) (trend, error) {
 		t.max = max(t.max, s.values[r])
 	}
 	t.slope = slope(r, samples[tenth:])
-	return t, nil
+	return t
 }
 
 // flat reports whether it has not grown, or too little to say so.
