@@ -77,6 +77,16 @@ func (n *RabbitMQNode) Start(tb testing.TB) {
 	}
 }
 
+// Remember has the node write down what was declared on it. It does so by itself
+// only after a moment, and a node killed before that comes back without the
+// queue, confirmed messages and all.
+func (n *RabbitMQNode) Remember(tb testing.TB) {
+	tb.Helper()
+	if out, err := nodeScript(tb, "ctl", n.dir, "eval", "mnesia:sync_log()."); err != nil || strings.TrimSpace(out) != "ok" {
+		tb.Fatalf("have RabbitMQ write its log: %v\n%s", err, out)
+	}
+}
+
 // Kill ends the node without a word of warning, and waits until it has gone.
 func (n *RabbitMQNode) Kill(tb testing.TB) {
 	tb.Helper()

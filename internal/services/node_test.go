@@ -39,7 +39,7 @@ func TestRabbitMQUser_ForeignBroker(t *testing.T) { // changes the environment: 
 	}
 }
 
-// What was confirmed is there when a killed node comes back, at the same
+// What was declared is there when a killed node comes back, at the same
 // address.
 func TestRabbitMQNode_KilledAndStarted(t *testing.T) {
 	t.Parallel()
@@ -52,6 +52,7 @@ func TestRabbitMQNode_KilledAndStarted(t *testing.T) {
 	require.NoError(t, err)
 	_, err = ch.QueueDeclare("q", true, false, false, false, nil)
 	require.NoError(t, err)
+	node.Remember(t)
 
 	node.Kill(t)
 	_, err = amqp.Dial(url)

@@ -3,6 +3,7 @@ package systemtest_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -26,6 +27,7 @@ func TestRestart_OfRabbitMQ(t *testing.T) {
 	node := services.NewRabbitMQNode(t)
 	b := setupDatabase(t)
 	queue := newQueueOn(t, node.URL, b.log)
+	node.Remember(t)
 	b.broker = queue
 	sent := messages(0, before+after)
 	send(t, queue, sent[:before]...)
@@ -51,7 +53,11 @@ func TestRestart_OfRabbitMQ(t *testing.T) {
 	await(t, "the consumer to try again", func() bool { return source.Stats().Failures > tried })
 	require.False(t, b.log.has("is dead"))
 	node.Start(t)
-	<-published
+	select {
+	case <-published:
+	case <-time.After(patience):
+		require.FailNow(t, "what waited for the broker was not published", "%v", queue.publisher.Stats().LastError)
+	}
 
 	b.awaitEffects(t, len(sent))
 	require.Equal(t, rabbitmq.Consuming, source.Stats().State)
