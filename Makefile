@@ -27,6 +27,10 @@ PLANT  ?=
 ROUNDS ?= 5
 FOR    ?= 5s
 
+# How long make soak soaks, and how many messages a second it sends to each broker.
+SOAK_FOR  ?= 1h
+SOAK_RATE ?= 300
+
 # Each module is held to its own go.mod; go.work is for people.
 export GOWORK := off
 
@@ -79,6 +83,12 @@ chaos: services-up ## kill consumers at every crash point (N=300 POINT= BROKER= 
 .PHONY: bench
 bench: services-up ## measure what it costs, as ratios (RUN= ROUNDS=5 FOR=5s; bench/README.md says what is what)
 	@$(with_services) go -C bench run . -run '$(RUN)' -rounds $(ROUNDS) -for $(FOR)
+
+# First the cases that make test scales down, at full length.
+.PHONY: soak
+soak: services-up ## run under load and disturbances for an hour; fail if it loses, doubles or grows (SOAK_FOR=1h)
+	@$(with_services) SEMEL_TEST_OUTAGE=60s SEMEL_TEST_CHURN=2m go test -count=1 -timeout 1h -run '^(TestOutage_|TestChurn_)' ./internal/systemtest
+	@$(with_services) go run ./internal/soak -for '$(SOAK_FOR)' -rate '$(SOAK_RATE)' -plant '$(PLANT)'
 
 .PHONY: services-up
 services-up: ## start PostgreSQL, Kafka and RabbitMQ, unless they run or are named

@@ -17,12 +17,14 @@ import (
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 	"github.com/semel-go/semel/internal/pgtest"
+	"github.com/semel-go/semel/internal/services"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
 		os.Exit(childMain())
 	}
+	services.SkipExamples()
 	goleak.VerifyTestMain(m)
 }
 

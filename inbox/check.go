@@ -45,6 +45,11 @@ func (in *Inbox) start(ctx context.Context) error {
 		return nil
 	}
 	if err := in.check(ctx); err != nil {
+		// A connection that broke under the checks says nothing about what they
+		// check: the caller is to try again.
+		if ctx.Err() == nil && !errors.Is(err, ErrOutage) && (isUnanswered(err) || isOutage(err)) {
+			err = fmt.Errorf("%w: %w", ErrOutage, err)
+		}
 		return fmt.Errorf("start consumer %q: %w", in.consumer, err)
 	}
 	in.started.Store(true)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -131,6 +133,13 @@ func isOutage(err error) bool {
 		}
 		return false
 	}
+}
+
+// isUnanswered reports that the database said nothing: the connection broke, or
+// the time for an answer was up.
+func isUnanswered(err error) bool {
+	var network net.Error // also a context whose deadline passed
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || errors.As(err, &network)
 }
 
 // isRefusedContent reports that the database refuses a value as such: a data

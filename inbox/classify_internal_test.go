@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -50,6 +53,32 @@ func TestIsOutage(t *testing.T) {
 			t.Parallel()
 
 			require.Equal(t, tt.want, isOutage(tt.err))
+		})
+	}
+}
+
+func TestIsUnanswered(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{name: "Broken", err: io.ErrUnexpectedEOF, want: true},
+		{name: "Ended", err: io.EOF, want: true},
+		{name: "Reset", err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}, want: true},
+		{name: "Closed", err: pgconn.ErrConnClosed, want: true},
+		{name: "TooLate", err: context.DeadlineExceeded, want: true},
+		{name: "Canceled", err: context.Canceled, want: false},
+		{name: "Answered", err: pgError("42P01"), want: false},
+		{name: "OurVerdict", err: ErrEncoding, want: false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			require.Equal(t, tt.want, isUnanswered(fmt.Errorf("register consumer: %w", tt.err)))
 		})
 	}
 }

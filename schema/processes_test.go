@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	services.SkipExamples()
 	os.Exit(m.Run())
 }
 

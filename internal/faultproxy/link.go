@@ -53,9 +53,14 @@ func (l *link) forward(upstream string) {
 	if !ok {
 		return
 	}
+	up, down := func() { l.carryUp(server) }, func() { l.carryDown(server) }
+	if l.proxy.framing.Client != nil {
+		up = func() { l.carryFrames(FromClient, l.client, server) }
+		down = func() { l.carryFrames(FromServer, server, l.client) }
+	}
 	var both sync.WaitGroup
-	both.Go(func() { l.carryUp(server) })
-	both.Go(func() { l.carryDown(server) })
+	both.Go(up)
+	both.Go(down)
 	both.Wait()
 }
 

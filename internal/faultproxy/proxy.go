@@ -15,10 +15,12 @@ import (
 // safe for concurrent use and ends with its test.
 type Proxy struct {
 	upstream  string
+	framing   Framing // zero: bytes
 	listener  net.Listener
 	refuse    atomic.Bool
 	blackHole atomic.Bool
 	rule      atomic.Pointer[rule]
+	ambush    atomic.Pointer[Ambush]
 	running   sync.WaitGroup // the accept loop and all links
 
 	// mu guards the fields below.
@@ -32,9 +34,14 @@ type Proxy struct {
 // New starts a proxy before the server at upstream (host:port).
 func New(tb testing.TB, upstream string) *Proxy {
 	tb.Helper()
+	return start(tb, upstream, Framing{})
+}
+
+func start(tb testing.TB, upstream string, framing Framing) *Proxy {
+	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
-	p := &Proxy{upstream: upstream, listener: listener, links: map[*link]struct{}{}, flow: make(chan struct{})}
+	p := &Proxy{upstream: upstream, framing: framing, listener: listener, links: map[*link]struct{}{}, flow: make(chan struct{})}
 	close(p.flow)
 	p.running.Go(p.accept)
 	tb.Cleanup(p.close)
@@ -89,7 +96,8 @@ func (p *Proxy) Resume() {
 // What match sees ends with the bytes just sent and begins up to 256 bytes
 // before them, so that a word in two packets is found; bytes from before the
 // call are not in it. It is called from several goroutines. A new call, also
-// with nil, replaces the one before.
+// with nil, replaces the one before. A proxy that knows its protocol has
+// [Proxy.Ambush] instead.
 func (p *Proxy) CutReply(match func(clientBytes []byte) bool) <-chan struct{} {
 	if match == nil {
 		p.rule.Store(nil)

@@ -16,19 +16,23 @@ func catalogue() []plant {
 	return []plant{
 		{"no-claim", []proof{ // every copy believes that it is the first
 			unit("./inbox", "TestConcurrency_FiftyCopiesInTwoProcesses"),
+			unit("./inbox", "TestCut"),
 			chaos("memory", "after-commit", 2, "doubled"),
 		}},
 		{"ack-before-commit", []proof{
+			unit("./inbox", "TestCut_Run"),
 			chaos("memory", "before-commit", 2, "lost"),
 			chaos("rabbitmq", "after-handler", 2, "lost"),
 		}},
 		{"record-before-work", []proof{
 			unit("./inbox", "TestProcess_FailedThenRedelivered"),
+			unit("./inbox", "TestCut_Run"),
 			chaos("memory", "after-handler", 2, "lost"),
 		}},
 		{"assume-committed", []proof{ // a COMMIT without an answer counts as done
 			unit("./inbox", "TestJudgeCommit"),
 			unit("./inbox", "TestFault_CommitAnswerLost"),
+			unit("./inbox", "TestCut"),
 		}},
 		{"no-lanes", []proof{ // messages of a key run at once
 			unit("./inbox", "TestRun_OrderPerKey"),
@@ -36,6 +40,7 @@ func catalogue() []plant {
 		}},
 		{"settle-unhandled", []proof{ // what a drain gives back is acknowledged
 			unit("./inbox", "TestRun_DrainLetsRunningFinish"),
+			unit("./inbox", "TestCut_Run"),
 			chaos("memory", "mid-drain", 2, "lost"),
 		}},
 		{"ack-high-water", []proof{ // commits past a record in flight

@@ -73,7 +73,9 @@ func (b *testBundle) exec(t *testing.T, sql string, args ...any) {
 func (b *testBundle) inbox(t *testing.T, pool *pgxpool.Pool, h handler.Func, cfg inbox.Config) *inbox.Inbox {
 	t.Helper()
 	cfg.Schema, cfg.Logger = b.Schema, b.log.logger()
-	cfg.QuickDelay, cfg.QuickMaxDelay = time.Millisecond, 20*time.Millisecond
+	if cfg.QuickDelay == 0 {
+		cfg.QuickDelay, cfg.QuickMaxDelay = time.Millisecond, 20*time.Millisecond
+	}
 	cfg.OutageMaxDelay = 200 * time.Millisecond
 	in, err := inbox.New(pool, consumer, h, cfg)
 	require.NoError(t, err)

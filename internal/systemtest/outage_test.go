@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 	"github.com/semel-go/semel/transports/rabbitmq"
 )
@@ -41,7 +42,7 @@ func TestOutage_DatabaseAwayUnderLoad(t *testing.T) {
 		pool, proxy := b.through(t)
 		source := b.broker.recipe().source(b.log.logger())
 		r := b.run(t, b.inbox(t, pool, effect, inbox.Config{}), source)
-		load := startLoad(t, b.broker)
+		load := startLoad(t, b.broker, func(from int) []*handler.Message { return messages(from, 20) })
 		b.awaitEffects(t, 100)
 
 		proxy.Pause() // or the first to be cut could still meet one that is not
@@ -99,7 +100,8 @@ func requireNothingHappens(t *testing.T, b *testBundle, r *running, settled int)
 	require.LessOrEqual(t, effects, settled+workers, "more took effect than can have lost the answer to their COMMIT")
 }
 
-// load sends messages, a few at a time, until it is stopped.
+// load sends messages, a few at a time, until it is stopped. Next makes those
+// that follow the first so many.
 type load struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
@@ -107,7 +109,7 @@ type load struct {
 	err    error    // may be read once ended
 }
 
-func startLoad(t *testing.T, b broker) *load {
+func startLoad(t *testing.T, b broker, next func(from int) []*handler.Message) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &load{cancel: cancel}
@@ -120,7 +122,7 @@ func startLoad(t *testing.T, b broker) *load {
 				return
 			case <-ticker.C:
 			}
-			msgs := messages(len(l.sent), 20)
+			msgs := next(len(l.sent))
 			l.err = b.publish(context.WithoutCancel(ctx), msgs...)
 			l.sent = append(l.sent, ids(msgs)...)
 		}

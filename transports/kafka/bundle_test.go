@@ -64,9 +64,9 @@ func setup(t *testing.T, partitions int32, opts ...kfake.Opt) *testBundle {
 	return setupOn(t, cluster, cluster.ListenAddrs(), partitions)
 }
 
-func setupOn(t *testing.T, cluster *kfake.Cluster, brokers []string, partitions int32) *testBundle {
+func setupOn(t *testing.T, cluster *kfake.Cluster, brokers []string, partitions int32, opts ...kgo.Opt) *testBundle {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	b := &testBundle{brokers: brokers, cluster: cluster, client: client, admin: kadm.NewClient(client), group: "group-" + rand.Text()}

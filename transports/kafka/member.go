@@ -41,7 +41,11 @@ type member struct {
 
 // newMember checks the options and makes a member that is not in the group yet.
 func newMember(ctx context.Context, s *Source, sink handler.Sink, fail context.CancelCauseFunc) (*member, error) {
-	m := &member{source: s, sink: sink, fail: fail, assignments: map[partition]*assignment{}}
+	m := &member{source: s, sink: sink, assignments: map[partition]*assignment{}}
+	m.fail = func(err error) {
+		s.health.failed(err) // at once: the deliveries that are out may take their time
+		fail(err)
+	}
 	client, err := newClient(ctx, m, s.opts)
 	if err != nil {
 		return nil, err

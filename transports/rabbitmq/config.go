@@ -30,7 +30,9 @@ type SourceConfig struct {
 	// It never appears in a log line or an error.
 	URL string
 
-	// Queue is the queue to consume.
+	// Queue is the queue to consume. If it was declared with a limit at which
+	// the broker drops messages, and without a dead letter exchange, the source
+	// warns of it when it starts; see the package comment.
 	Queue string
 
 	// Declare, if set, declares what the consumer needs (queue, exchange,

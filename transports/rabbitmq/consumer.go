@@ -21,6 +21,8 @@ type consumer struct {
 	sink    handler.Sink
 	works   func(State)
 	drainBy time.Time
+
+	inspected bool // the queue's limits were looked at
 }
 
 // consume opens a channel, declares what was asked for, and consumes on it,
@@ -31,6 +33,9 @@ func (c *consumer) consume(ctx context.Context, conn *connection) error {
 		return err
 	}
 	defer func() { _ = ch.do("close the channel", ch.Close) }()
+	if err := c.warnOfLimits(ctx, conn); err != nil {
+		return err
+	}
 
 	back := newGuard(ch, c.config.Prefetch)
 	for {

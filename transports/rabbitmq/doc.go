@@ -31,6 +31,24 @@
 // The client library keeps headers in a map: of a name that a foreign client
 // put into one table twice, the last value remains.
 //
+// # Queues that drop messages
+//
+// A queue with a TTL, a length limit or a delivery limit and without a dead
+// letter exchange drops messages that no consumer ever sees, and so does a
+// queue that goes with its last consumer or expires without one. A source looks
+// at its queue once when it starts and warns in the log. AMQP has no request
+// for that: it asks for the same queue with impossible arguments, which the
+// broker refuses and explains. So it leaves two or more lines about
+// "semel asks" in the broker's log, each the end of a channel of its own, never
+// the consumer's. Limits of this look:
+//
+//   - It needs the right to configure the queue, and RabbitMQ 3.10 or later for
+//     the delivery limit. Where it cannot tell, it says that, at Info.
+//   - It sees what the queue was declared with, not what a policy sets: a limit
+//     set by a policy is not seen, and a dead letter exchange set by one does
+//     not silence the warning.
+//   - A TTL that a producer sets on a message is not seen.
+//
 // # What ends Run, and what is waited out
 //
 // Until a source has consumed for the first time, an answer of the broker that

@@ -32,6 +32,7 @@ var errGiveBack = errors.New("give it back")
 type testBundle struct {
 	url     string
 	queue   string
+	conn    *amqp.Connection
 	channel *amqp.Channel
 }
 
@@ -40,6 +41,7 @@ func setup(t *testing.T) *testBundle {
 	b := &testBundle{url: services.RabbitMQ(t), queue: "semel-test-" + rand.Text()}
 	conn, err := amqp.Dial(b.url)
 	require.NoError(t, err)
+	b.conn = conn
 	b.channel, err = conn.Channel()
 	require.NoError(t, err)
 	b.declare(t, nil)
