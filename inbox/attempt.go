@@ -65,6 +65,7 @@ type claimedTx struct {
 	conn   *pgxpool.Conn
 	socket net.Conn // of conn; nil once it was released
 	call   guardedCall
+	cause  handler.Cause
 }
 
 // claim begins a transaction and claims the message in the same round trip. It
@@ -138,6 +139,7 @@ func (in *Inbox) commit(ctx context.Context, tx *claimedTx, t *task, outcome han
 	if err := tx.Commit(context.WithoutCancel(ctx)); err != nil {
 		return in.judgeCommit(t, fmt.Errorf("commit: %w", err))
 	}
+	tx.cause.Committed()
 	in.observe(ctx, Event{Kind: Committed, Message: t.msg, Attempt: t.attempts + 1})
 	return verdict{kind: settled, outcome: outcome}
 }

@@ -38,7 +38,8 @@ func (*handlerTx) Rollback(context.Context) error {
 // its connection, which is cut off so that the server frees the claim.
 func (in *Inbox) call(ctx context.Context, tx *claimedTx, msg *handler.Message) callResult {
 	tx.Tx = workTx(ctx, tx)
-	result := in.guarded(ctx, &tx.call, in.handle, (*handlerTx)(tx), msg)
+	tx.cause = handler.Cause{Consumer: in.consumer, Message: msg}
+	result := in.guarded(handler.WithCause(ctx, &tx.cause), &tx.call, in.handle, (*handlerTx)(tx), msg)
 	if result.abandoned {
 		tx.conn.Hijack()      // out of the pool, which may open another in its place
 		_ = tx.socket.Close() // the only part of a connection that may be touched while the handler uses it

@@ -92,6 +92,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	var keeper, noter sync.WaitGroup
 	keeper.Go(func() { run.keepLeases(ctx) })
+	keeper.Go(func() { run.listen(ctx) })
 	noter.Go(run.note)
 	run.read(ctx)
 	run.drain()

@@ -24,7 +24,8 @@ var lockSQL string
 // Writer writes to the outbox of one schema. The zero value is the default
 // schema, [schema.Default]. It is safe for concurrent use.
 type Writer struct {
-	q *writerQueries // nil: the default schema's
+	q    *writerQueries // nil: the default schema's
+	wake func()         // nil: nobody
 }
 
 type writerQueries struct{ insert, insertMany string }
@@ -34,6 +35,15 @@ var defaultWriterQueries = newWriterQueries(schema.Default)
 // NewWriter returns the writer of another schema than the default.
 func NewWriter(schemaName string) Writer {
 	return Writer{q: newWriterQueries(schemaName)}
+}
+
+// AfterCommit returns a writer that calls wake once the transaction of a handler
+// in which it wrote is committed: [Relay.Wake], [Notifier.Wake]. Outside of a
+// handler of an inbox nobody can know when a transaction commits: call them
+// yourself.
+func (w Writer) AfterCommit(wake func()) Writer {
+	w.wake = wake
+	return w
 }
 
 func newWriterQueries(schemaName string) *writerQueries {
@@ -83,7 +93,14 @@ func (w Writer) Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
 	if err != nil {
 		return fmt.Errorf("write %s to the outbox: %w", named(events), err)
 	}
+	w.wakeAfter(ctx)
 	return nil
+}
+
+func (w Writer) wakeAfter(ctx context.Context) {
+	if cause := handler.CauseFrom(ctx); cause != nil && w.wake != nil {
+		cause.AfterCommit(w.wake)
+	}
 }
 
 // WriteSQL is [Writer.Write] in a transaction of database/sql, with any
@@ -98,6 +115,7 @@ func (w Writer) WriteSQL(ctx context.Context, tx *sql.Tx, events ...Event) error
 			return fmt.Errorf("write %s to the outbox: %w", named(events), err)
 		}
 	}
+	w.wakeAfter(ctx)
 	return nil
 }
 

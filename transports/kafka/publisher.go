@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/handler"
 )
 
-var _ handler.Publisher = (*Publisher)(nil)
+var _ handler.OrderedPublisher = (*Publisher)(nil)
 
 // Errors of [Publisher.Publish]. All are [handler.Permanent].
 var (
@@ -26,15 +26,21 @@ var (
 	ErrNoMessage = errors.New("message is nil")
 )
 
+// ErrBehindFailed is the error of a message that was not sent because an
+// earlier one of its key and topic in the same call failed. It is not
+// permanent.
+var ErrBehindFailed = errors.New("an earlier message of its key failed")
+
 // Publisher publishes messages with a client that the user built, owns and
 // closes. Make one with [NewPublisher]. It is safe for concurrent use.
 //
 // A message becomes a record with its key, its payload as the value (nil is a
 // tombstone) and its headers as [handler.Message.WriteHeaders] gives them.
 type Publisher struct {
-	client *kgo.Client
-	route  func(*handler.Message) string
-	unsafe bool
+	client   *kgo.Client
+	route    func(*handler.Message) string
+	unsafe   bool
+	safeSize int // bytes of a record that no client refuses
 }
 
 // NewPublisher returns a publisher to the client's kgo.DefaultProduceTopic. Use
@@ -44,7 +50,8 @@ type Publisher struct {
 func NewPublisher(client *kgo.Client) *Publisher {
 	topic, _ := client.OptValue(kgo.DefaultProduceTopic).(string)
 	unsafe := client.OptValue(kgo.DisableIdempotentWrite) == true || client.OptValue(kgo.RequiredAcks) != kgo.AllISRAcks()
-	p := &Publisher{client: client, unsafe: unsafe}
+	limit, _ := client.OptValue(kgo.ProducerBatchMaxBytes).(int32)
+	p := &Publisher{client: client, unsafe: unsafe, safeSize: int(limit)}
 	return p.To(topic)
 }
 
@@ -56,59 +63,116 @@ func (p *Publisher) To(topic string) *Publisher {
 // Route returns a publisher to the topic that route names for each message. It
 // must be safe for concurrent use and must not change the message.
 func (p *Publisher) Route(route func(*handler.Message) string) *Publisher {
-	return &Publisher{client: p.client, route: route, unsafe: p.unsafe}
+	return &Publisher{client: p.client, route: route, unsafe: p.unsafe, safeSize: p.safeSize}
 }
 
+// KeepsOrder implements [handler.OrderedPublisher].
+func (p *Publisher) KeepsOrder() bool { return true }
+
 // Publish sends msgs and waits for the brokers' confirmations until ctx ends.
-// Messages of one key and topic are written in the order of msgs.
+// Messages of one key and topic are written in the order of msgs; those behind
+// one that fails fail too ([ErrBehindFailed]).
 //
 // A message whose topic does not exist, that is too large, or that the brokers
-// forbid or refuse has a permanent error. A topic that was deleted and made anew
-// costs an error that is not permanent: the next attempt goes to the new one. When ctx ends first, the message may
-// still be written.
+// forbid or refuse has a permanent error. Every other error is one that
+// [handler.IsUnavailable] recognises: the brokers are away, or the topic was
+// deleted and made anew and the next attempt goes to the new one. When ctx ends
+// first, the message may still be written.
 func (p *Publisher) Publish(ctx context.Context, msgs []*handler.Message) []error {
-	type result struct {
-		i     int
-		topic string
-		err   error
+	c := &publishing{Publisher: p, msgs: msgs, errs: make([]error, len(msgs)), failed: make(map[place]bool)}
+	for c.next < len(msgs) {
+		c.round(ctx)
 	}
-	errs := make([]error, len(msgs))
-	results := make(chan result, len(msgs)) // room for all: late promises must not block the client
+	if len(c.anew) > 0 { // the client holds on to the id it saw first, for ever
+		p.client.PurgeTopicsFromProducing(c.anew...)
+	}
+	return c.errs
+}
+
+// publishing is one call of Publish.
+type publishing struct {
+	*Publisher
+	msgs   []*handler.Message
+	errs   []error
+	next   int
+	failed map[place]bool
+	anew   []string // topics
+}
+
+// place is what keeps its order.
+type place struct{ topic, key string }
+
+// round sends what can be sent together: up to and with a message that may turn
+// out to be too large. What follows it must not pass it.
+func (c *publishing) round(ctx context.Context) {
+	type result struct {
+		i   int
+		r   *kgo.Record
+		err error
+	}
+	results := make(chan result, len(c.msgs)-c.next) // room for all: late promises must not block the client
 	waiting := 0
-	var anew []string
-	for i, msg := range msgs {
-		r, err := p.record(msg)
-		if err == nil && ctx.Err() != nil { // the client would fail the records of others with it
+	for risky := false; c.next < len(c.msgs) && !risky; c.next++ {
+		i, msg := c.next, c.msgs[c.next]
+		r, err := c.record(msg)
+		switch {
+		case r != nil && len(r.Key) > 0 && c.failed[placeOf(r)]:
+			err = published(msg, ErrBehindFailed)
+		case err == nil && ctx.Err() != nil: // the client would fail the records of others with it
 			err = published(msg, context.Cause(ctx))
 		}
 		if err != nil {
-			errs[i] = err
+			c.fail(i, r, err)
 			continue
 		}
-		errs[i] = errUnanswered
+		c.errs[i] = errUnanswered
 		waiting++
-		p.client.Produce(ctx, r, func(r *kgo.Record, err error) { results <- result{i, r.Topic, err} })
+		risky = sizeOf(r) > c.safeSize
+		c.client.Produce(ctx, r, func(r *kgo.Record, err error) { results <- result{i, r, err} })
 	}
 	for ; waiting > 0; waiting-- {
 		select {
-		case r := <-results:
-			errs[r.i] = published(msgs[r.i], r.err)
-			if errors.Is(r.err, kerr.UnknownTopicID) {
-				anew = append(anew, r.topic)
+		case got := <-results:
+			if errors.Is(got.err, kerr.UnknownTopicID) {
+				c.anew = append(c.anew, got.r.Topic)
+			}
+			if c.errs[got.i] = nil; got.err != nil {
+				c.fail(got.i, got.r, published(c.msgs[got.i], got.err))
 			}
 		case <-ctx.Done():
-			for i, err := range errs {
+			for i, err := range c.errs {
 				if err == errUnanswered { //nolint:errorlint // a mark of our own
-					errs[i] = published(msgs[i], context.Cause(ctx))
+					c.errs[i] = published(c.msgs[i], context.Cause(ctx))
 				}
 			}
-			return errs
+			return
 		}
 	}
-	if len(anew) > 0 { // the client holds on to the id it saw first, for ever
-		p.client.PurgeTopicsFromProducing(anew...)
+}
+
+func (c *publishing) fail(i int, r *kgo.Record, err error) {
+	c.errs[i] = err
+	if r != nil {
+		c.failed[placeOf(r)] = true
 	}
-	return errs
+}
+
+func placeOf(r *kgo.Record) place { return place{r.Topic, string(r.Key)} }
+
+// overhead is more than a record, and a batch with one record, add to the bytes
+// of key, value and headers; headerOverhead is what each header adds.
+const (
+	overhead       = 128
+	headerOverhead = 10
+)
+
+// sizeOf is how many bytes a batch with one record takes at most.
+func sizeOf(r *kgo.Record) int {
+	size := overhead + len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		size += headerOverhead + len(h.Key) + len(h.Value)
+	}
+	return size
 }
 
 // errUnanswered marks a message whose confirmation is still to come.
@@ -148,13 +212,14 @@ func published(msg *handler.Message, err error) error {
 	if isPermanent(err) {
 		return handler.Permanent(err)
 	}
-	return err
+	return handler.Unavailable(err)
 }
 
 // isPermanent reports whether err is about the message or about what the
 // client may do. The client has tried an unknown topic several times before it
-// says so. An unknown topic id is no such error: the topic was made anew, and the
-// next attempt goes to the new one.
+// says so. All other errors say that the brokers do not do their part: the
+// client has tried what can be tried. An unknown topic id is one of them: the
+// topic was made anew, and the next attempt goes to the new one.
 func isPermanent(err error) bool {
 	for _, permanent := range [...]*kerr.Error{
 		kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.PolicyViolation,

@@ -234,3 +234,32 @@ func TestPublisher_KeepsOrderOfKey(t *testing.T) {
 		require.True(t, bytes.Equal(version, []byte(strconv.Itoa(last+1))), "%s", version)
 	}
 }
+
+// What follows a refused message of its key is not sent: it would pass it.
+func TestPublisher_BehindFailed(t *testing.T) {
+	t.Parallel()
+
+	eachBroker(t, 1, func(t *testing.T, b *testBundle) {
+		large := make([]byte, 2_000_000)
+		_, _ = rand.NewChaCha8([32]byte{}).Read(large)
+		p := kafka.NewPublisher(b.producer(t)).To(b.topic)
+		require.True(t, p.KeepsOrder())
+
+		errs := p.Publish(t.Context(), []*handler.Message{
+			{ID: "1", Key: []byte("a")},
+			{ID: "2", Key: []byte("a"), Payload: large},
+			{ID: "3", Key: []byte("b")},
+			{ID: "4", Key: []byte("a")},
+			{ID: "5"},
+		})
+
+		for _, i := range []int{0, 2, 4} {
+			require.NoError(t, errs[i])
+		}
+		require.ErrorIs(t, errs[1], kerr.MessageTooLarge)
+		require.True(t, handler.IsPermanent(errs[1]))
+		require.ErrorIs(t, errs[3], kafka.ErrBehindFailed)
+		require.False(t, handler.IsPermanent(errs[3]))
+		require.Len(t, b.consume(t, b.topic, 3), 3)
+	})
+}
