@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/handler"
 )
 
-var _ handler.Publisher = (*Queue)(nil)
+var _ handler.OrderedPublisher = (*Queue)(nil)
 
 // errNoMessage is returned by [Queue.Publish] in place of a nil message.
 var errNoMessage = errors.New("message is nil")
@@ -47,6 +47,9 @@ type entry struct {
 func NewQueue(name string) *Queue {
 	return &Queue{name: name, prefix: name + "/" + rand.Text() + "/"}
 }
+
+// KeepsOrder implements [handler.OrderedPublisher].
+func (q *Queue) KeepsOrder() bool { return true }
 
 // Publish puts copies of msgs at the end of the queue. As through a broker,
 // the fields travel as headers too, and headers fill fields that are empty.
