@@ -116,9 +116,9 @@ func (r *relayRun) noteAll(results []result) error {
 }
 
 func (r *relayRun) notePublished(events []*event) error {
-	ids, epochs := make([]uuid.UUID, len(events)), make([]int64, len(events))
+	ids, los, epochs := make([]uuid.UUID, len(events)), make([]int16, len(events)), make([]int64, len(events))
 	for i, e := range events {
-		ids[i], epochs[i] = e.id, e.epoch
+		ids[i], los[i], epochs[i] = e.id, e.lo, e.epoch
 	}
 	sql := r.q.mark
 	if r.cfg.Done == Delete {
@@ -126,7 +126,7 @@ func (r *relayRun) notePublished(events []*event) error {
 	}
 	ctx, cancel := context.WithTimeout(r.work, r.cfg.StatementTimeout)
 	defer cancel()
-	tag, err := r.pool.Exec(ctx, sql, ids, epochs, r.id)
+	tag, err := r.pool.Exec(ctx, sql, ids, los, epochs, r.id)
 	if err != nil {
 		return fmt.Errorf("note %d published events: %w", len(events), err)
 	}

@@ -2,9 +2,9 @@
 -- Locks: the rows of the events. Index: outbox_pkey.
 UPDATE semel.outbox AS o
 SET published_at = clock_timestamp()
-FROM unnest($1::uuid[], $2::bigint[]) AS done (id, epoch), semel.relay_leases AS l
+FROM unnest($1::uuid[], $2::smallint[], $3::bigint[]) AS done (id, lo, epoch), semel.relay_leases AS l
 WHERE o.id = done.id
   AND o.published_at IS NULL
-  AND l.lo = (o.shard & 252::smallint)
-  AND l.owner = $3
+  AND l.lo = done.lo
+  AND l.owner = $4
   AND l.epoch = done.epoch
