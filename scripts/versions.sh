@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 releases=(14.18.0 15.13.0 16.9.0 17.5.0 18.3.0)
-packages=(./schema ./dedup ./dlq ./inbox)
+packages=(./schema ./dedup ./dlq ./outbox ./inbox)
 
 root=$PWD
 scripts=$root/scripts/services

@@ -81,7 +81,7 @@ postgres_start() {
 	# Sized for a small test machine. fsync stays on: the crash tests need it.
 	become setsid "$bin/postgres" -D "$data" -p "$port" \
 		-c listen_addresses=127.0.0.1 -c unix_socket_directories= \
-		-c max_connections=500 -c shared_buffers=256MB -c max_wal_size=2GB \
+		-c max_connections=500 -c shared_buffers=256MB -c max_wal_size=2GB -c wal_level=logical \
 		-c log_checkpoints=off -c log_min_error_statement=panic \
 		>>"$dir/out" 2>&1 </dev/null &
 	remember postgres $!
