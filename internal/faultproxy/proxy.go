@@ -51,6 +51,9 @@ func start(tb testing.TB, upstream string, framing Framing) *Proxy {
 // Addr is the host:port to connect to instead of the server's.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
+// Links is how many connections there are.
+func (p *Proxy) Links() int { return len(p.current()) }
+
 // Cut closes all connections now, whatever is on its way in them.
 func (p *Proxy) Cut() {
 	for _, l := range p.current() {

@@ -17,6 +17,7 @@ func catalogue() []plant {
 		{"no-claim", []proof{ // every copy believes that it is the first
 			unit("./inbox", "TestConcurrency_FiftyCopiesInTwoProcesses"),
 			unit("./inbox", "TestCut"),
+			unit("./internal/systemtest", "TestCut_RabbitMQ"),
 			chaos("memory", "after-commit", 2, "doubled"),
 		}},
 		{"ack-before-commit", []proof{
@@ -49,6 +50,7 @@ func catalogue() []plant {
 		}},
 		{"multiple-ack", []proof{ // acknowledges earlier deliveries too
 			unit("./transports/rabbitmq", "TestSource_LaterSettledKeepsEarlier"),
+			unit("./internal/systemtest", "TestCut_RabbitMQ"),
 			chaos("rabbitmq", "after-claim", 2, "lost"),
 		}},
 	}
