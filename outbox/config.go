@@ -160,8 +160,13 @@ func (c RelayConfig) validate(maxConns int32) error {
 		name  string
 		value time.Duration
 	}{
-		{"Lease", c.Lease}, {"AttemptTimeout", c.AttemptTimeout}, {"RetryDelay", c.RetryDelay}, {"RetryMaxDelay", c.RetryMaxDelay},
-		{"MaxAge", c.MaxAge}, {"Poll", c.Poll}, {"StatementTimeout", c.StatementTimeout},
+		{"Lease", c.Lease},
+		{"AttemptTimeout", c.AttemptTimeout},
+		{"RetryDelay", c.RetryDelay},
+		{"RetryMaxDelay", c.RetryMaxDelay},
+		{"MaxAge", c.MaxAge},
+		{"Poll", c.Poll},
+		{"StatementTimeout", c.StatementTimeout},
 	} {
 		if f.value < time.Millisecond || f.value > 365*24*time.Hour {
 			refuse("%s is %s; it must be from 1ms to a year", f.name, f.value)

@@ -93,7 +93,7 @@ func (e *Event) check() error {
 		errs = append(errs, fmt.Errorf("ID %.64q is no UUID in canonical lower case: leave it empty, or use NewID", e.ID))
 	}
 	if size := len(e.Payload); size > MaxPayload {
-		errs = append(errs, fmt.Errorf("Payload has %d bytes, at most %d are allowed: put it elsewhere and send where it is", size, MaxPayload))
+		errs = append(errs, fmt.Errorf("payload has %d bytes, at most %d are allowed: put it elsewhere and send where it is", size, MaxPayload))
 	}
 	if year := e.OccurredAt.UTC().Year(); year < 0 || year > 9999 {
 		errs = append(errs, fmt.Errorf("OccurredAt is in the year %d", year))

@@ -170,7 +170,7 @@ func TestWrite_BadEvents(t *testing.T) {
 		{"ID", func(e *outbox.Event) { e.ID = "evt_1" }, `ID "evt_1" is no UUID`},
 		{"UpperCaseID", func(e *outbox.Event) { e.ID = "0191E2A0-0000-7ABC-8000-0123456789AB" }, "is no UUID in canonical lower case"},
 		{"HeaderName", func(e *outbox.Event) { e.Headers = handler.Headers{{Name: "a"}, {}} }, "name of header 2 is empty"},
-		{"Payload", func(e *outbox.Event) { e.Payload = make([]byte, outbox.MaxPayload+1) }, "Payload has 16777217 bytes"},
+		{"Payload", func(e *outbox.Event) { e.Payload = make([]byte, outbox.MaxPayload+1) }, "payload has 16777217 bytes"},
 		{"Year", func(e *outbox.Event) { e.OccurredAt = time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC) }, "OccurredAt is in the year 12026"},
 	}
 	b := setup(t)

@@ -17,7 +17,8 @@ type Role string
 
 // The parts there are.
 const (
-	// Application runs consumers.
+	// Application runs consumers, writes events, and purges what was handled long
+	// ago.
 	Application Role = "application"
 
 	// Operator looks at what was handled, what is dead and what was published,
@@ -87,7 +88,9 @@ var rightsOf = map[Role][]right{
 		{privileges: "SELECT, INSERT", object: "consumers"},
 		{privileges: "SELECT, INSERT, UPDATE", object: "processed_messages"},
 		{privileges: "SELECT, INSERT, UPDATE", object: "dead_letters"},
-		{privileges: "INSERT", object: "outbox", unchecked: true}, // not every application writes events
+		{privileges: "INSERT", object: "outbox", unchecked: true},             // not every application writes events
+		{privileges: "DELETE", object: "processed_messages", unchecked: true}, // nor purges
+		{privileges: "UPDATE (purged_before)", object: "consumers", unchecked: true},
 		execute("shard(text, text)"),
 	},
 	Relay: {

@@ -58,7 +58,6 @@ var ddl = [...]string{
 	`DROP INDEX semel.dead_letters_id_idx`,
 	`DROP VIEW semel.dead`,
 	`TRUNCATE semel.dead_letters`,
-	`DELETE FROM semel.processed_messages`,
 	`DELETE FROM semel.dead_letters`,
 	`DELETE FROM semel.consumers`,
 	`INSERT INTO semel.schema_migrations VALUES (2, 'mine', 1)`,
@@ -98,6 +97,8 @@ func TestGrants_Operator(t *testing.T) {
 		`INSERT INTO semel.consumers (id, name) VALUES (1, 'mine')`,
 		`INSERT INTO semel.processed_messages (message_id, consumer_id, outcome) VALUES (gen_random_uuid(), 1, 1)`,
 		`UPDATE semel.processed_messages SET outcome = 3`,
+		`DELETE FROM semel.processed_messages`,
+		`UPDATE semel.consumers SET purged_before = now()`,
 		`UPDATE semel.dead_letters SET state = 'discarded'`,
 		`INSERT INTO semel.dead_letters (consumer_id, message_id, reason) VALUES (1, gen_random_uuid(), 'permanent')`)
 }

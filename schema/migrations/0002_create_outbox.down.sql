@@ -7,3 +7,5 @@ DROP TABLE semel.relay_leases;
 DROP TABLE semel.relays;
 DROP TABLE semel.outbox;
 DROP FUNCTION semel.shard(text, text);
+ALTER TABLE semel.consumers
+    DROP COLUMN purged_before;

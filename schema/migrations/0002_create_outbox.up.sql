@@ -1,7 +1,8 @@
 -- semel: oldest-binary 1
 --
 -- The outbox: events that wait for a relay, and the relays that share them. New
--- tables only, so nothing that runs is locked.
+-- tables only, and a column without a default in a tiny one, so nothing that runs
+-- is locked for more than a moment.
 
 -- The shard of an aggregate. Only the database computes it, so all writers agree.
 CREATE FUNCTION semel.shard(aggregatetype text, aggregateid text) RETURNS smallint
@@ -134,3 +135,9 @@ SELECT
 FROM semel.outbox AS o;
 
 COMMENT ON VIEW semel.events IS 'The events for people: their state by name, and the payload where it is text.';
+
+-- How far the purge of what was handled has come.
+ALTER TABLE semel.consumers
+    ADD COLUMN purged_before timestamptz;
+
+COMMENT ON COLUMN semel.consumers.purged_before IS 'The latest processed_at that a purge has deleted. An older message may have been handled: nobody knows any more.';

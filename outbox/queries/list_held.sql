@@ -1,0 +1,18 @@
+-- The events that hold their aggregates back, oldest first: those in quarantine
+-- ($5), or those that wait for their next attempt.
+-- Locks: nothing. Index: outbox_blocked_idx.
+SELECT
+    o.seq, o.id, o.shard, o.aggregatetype, o.aggregateid, o.type, o.version, o.content_type, o.occurred_at,
+    o.correlation_id, o.causation_id, o.source, o.created_at, o.published_at, o.next_attempt_at,
+    o.quarantined_at, o.discarded_at, o.first_failed_at, o.attempts, o.last_error,
+    NULL::bytea AS payload, NULL::text[] AS header_names, NULL::bytea[] AS header_values, NULL::text AS header_tags
+FROM semel.outbox AS o
+WHERE o.published_at IS NULL
+  AND o.discarded_at IS NULL
+  AND (o.next_attempt_at IS NOT NULL OR o.quarantined_at IS NOT NULL)
+  AND (o.quarantined_at IS NOT NULL) = $5
+  AND ($1::text = '' OR o.aggregatetype = $1)
+  AND ($2::text = '' OR o.aggregateid = $2)
+  AND o.created_at <= clock_timestamp() - $3::interval
+ORDER BY o.seq
+LIMIT $4

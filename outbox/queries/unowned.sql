@@ -1,0 +1,6 @@
+-- How many shards nobody owns.
+-- Locks: nothing. Index: none, the table is tiny.
+SELECT coalesce(sum(l.hi - l.lo + 1), 0)::int
+FROM semel.relay_leases AS l
+WHERE l.owner IS NULL
+   OR l.expires_at <= clock_timestamp()

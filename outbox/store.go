@@ -1,0 +1,95 @@
+package outbox
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/semel-go/semel/schema"
+)
+
+// Store is the outbox of one schema for the people who look after it: they see
+// what waits and why, decide on what the relay gave up on, and purge what is
+// published. The zero value is the default schema, [schema.Default]. It is safe
+// for concurrent use.
+type Store struct {
+	q *storeQueries // nil: the default schema's
+}
+
+type storeQueries struct {
+	schema                                  string // its name
+	kinds, relays, unowned, size            string
+	listPending, listHeld, list, loadRecord string
+	retry, discard                          string
+	purgeStart, purge                       string
+	maxCounted                              int // bounds a status
+}
+
+var (
+	//go:embed queries/kinds.sql
+	kindsSQL string
+	//go:embed queries/relays.sql
+	relaysSQL string
+	//go:embed queries/unowned.sql
+	unownedSQL string
+	//go:embed queries/size.sql
+	sizeSQL string
+	//go:embed queries/list_pending.sql
+	listPendingSQL string
+	//go:embed queries/list_held.sql
+	listHeldSQL string
+	//go:embed queries/list.sql
+	listSQL string
+	//go:embed queries/load_record.sql
+	loadRecordSQL string
+	//go:embed queries/retry.sql
+	retrySQL string
+	//go:embed queries/discard.sql
+	discardSQL string
+	//go:embed queries/purge_start.sql
+	purgeStartSQL string
+	//go:embed queries/purge.sql
+	purgeSQL string
+)
+
+var defaultStoreQueries = newStoreQueries(schema.Default)
+
+// NewStore returns the store of another schema than the default.
+func NewStore(schemaName string) Store {
+	return Store{q: newStoreQueries(schemaName)}
+}
+
+func newStoreQueries(schemaName string) *storeQueries {
+	if schemaName == "" {
+		schemaName = schema.Default
+	}
+	q := func(sql string) string { return schema.Qualify(sql, schemaName) }
+	return &storeQueries{
+		schema: schemaName,
+		kinds:  q(kindsSQL), relays: q(relaysSQL), unowned: q(unownedSQL), size: q(sizeSQL),
+		listPending: q(listPendingSQL), listHeld: q(listHeldSQL), list: q(listSQL), loadRecord: q(loadRecordSQL),
+		retry: q(retrySQL), discard: q(discardSQL),
+		purgeStart: q(purgeStartSQL), purge: q(purgeSQL),
+		maxCounted: maxCounted,
+	}
+}
+
+func (s Store) queries() *storeQueries {
+	if s.q != nil {
+		return s.q
+	}
+	return defaultStoreQueries
+}
+
+// querier reads: a pool, a connection and a transaction can.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// execer reads and writes.
+type execer interface {
+	querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
