@@ -53,12 +53,10 @@ func TestRelay_OutageOfAPartKeepsOrder(t *testing.T) {
 	p := &recorder{ordered: true, answer: func(ctx context.Context, msg *handler.Message) error {
 		switch {
 		case string(msg.Key) == "far" && first.CompareAndSwap(true, false):
+			takes(ctx, 300*time.Millisecond) // until all is read
 			return handler.Unavailable(errNo)
-		case string(msg.Key) == "slow": // longer than the aggregate that was away has to wait
-			select {
-			case <-time.After(700 * time.Millisecond):
-			case <-ctx.Done():
-			}
+		case string(msg.Key) == "slow":
+			takes(ctx, 700*time.Millisecond) // until the aggregate may go on
 		}
 		return nil
 	}}
@@ -88,8 +86,9 @@ func TestRelay_RetryFindsAPartAway(t *testing.T) {
 	b := setup(t)
 	var attempts atomic.Int64
 	p := &recorder{ordered: true}
-	p.answer = func(_ context.Context, msg *handler.Message) error {
+	p.answer = func(ctx context.Context, msg *handler.Message) error {
 		if string(msg.Key) != "bad" || msg.Version != 1 {
+			takes(ctx, time.Millisecond) // so that others are in its batch
 			return nil
 		}
 		switch n := attempts.Add(1); {
@@ -118,6 +117,14 @@ func TestRelay_RetryFindsAPartAway(t *testing.T) {
 	require.Equal(t, []int64{1, 2}, b.sentOf(p, "bad"))
 }
 
+// takes is how long a broker takes for an answer.
+func takes(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
 // sentOf is which versions of an aggregate were confirmed, in order.
 func (b *testBundle) sentOf(p *recorder, aggregate string) (versions []int64) {
 	for _, m := range p.messages() {
@@ -137,12 +144,10 @@ func TestRelay_ContinueKeepsOrder(t *testing.T) {
 	p := &recorder{ordered: true, answer: func(ctx context.Context, msg *handler.Message) error {
 		switch {
 		case string(msg.Key) == "bad" && msg.Version == 1:
+			takes(ctx, 300*time.Millisecond) // until all is read
 			return handler.Permanent(errNo)
 		case string(msg.Key) == "slow":
-			select {
-			case <-time.After(300 * time.Millisecond):
-			case <-ctx.Done():
-			}
+			takes(ctx, 300*time.Millisecond) // until that is noted
 		}
 		return nil
 	}}
