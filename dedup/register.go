@@ -23,7 +23,8 @@ var ErrConsumerCollision = errors.New("another consumer has the same number")
 // maxRegisterTries is how often a registration is tried that meets others.
 const maxRegisterTries = 20
 
-// DB is what [Register] needs of a *pgxpool.Pool, *pgx.Conn or pgx.Tx.
+// DB is what [Register] needs of a *pgxpool.Pool, *pgx.Conn or pgx.Tx, and
+// [Store.Purge] of the first two.
 type DB interface {
 	Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row

@@ -19,7 +19,9 @@ type Store struct {
 }
 
 type queries struct {
+	schema                                                        string // its name
 	claim, claimTimed, reclaimTimed, seen, consumerName, register string
+	purgeStart, purge                                             string
 }
 
 //go:embed queries/claim.sql
@@ -40,6 +42,12 @@ var consumerNameSQL string
 //go:embed queries/register.sql
 var registerSQL string
 
+//go:embed queries/purge_start.sql
+var purgeStartSQL string
+
+//go:embed queries/purge.sql
+var purgeSQL string
+
 var defaultQueries = newQueries(schema.Default)
 
 // NewStore returns the store of another schema than the default.
@@ -48,13 +56,19 @@ func NewStore(schemaName string) Store {
 }
 
 func newQueries(schemaName string) *queries {
+	if schemaName == "" {
+		schemaName = schema.Default
+	}
 	return &queries{
+		schema:       schemaName,
 		claim:        schema.Qualify(claimSQL, schemaName),
 		claimTimed:   schema.Qualify(claimTimedSQL, schemaName),
 		reclaimTimed: schema.Qualify(reclaimTimedSQL, schemaName),
 		seen:         schema.Qualify(seenSQL, schemaName),
 		consumerName: schema.Qualify(consumerNameSQL, schemaName),
 		register:     schema.Qualify(registerSQL, schemaName),
+		purgeStart:   schema.Qualify(purgeStartSQL, schemaName),
+		purge:        schema.Qualify(purgeSQL, schemaName),
 	}
 }
 

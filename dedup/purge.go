@@ -1,0 +1,76 @@
+package dedup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/internal/heapwalk"
+)
+
+// MinRetention is how long rows stay at least: a copy of a message may be on its
+// way for a while, and so may the transaction that claims it.
+const MinRetention = 24 * time.Hour
+
+// defaultPurgeBatch is how many rows one transaction deletes.
+const defaultPurgeBatch = 10_000
+
+// PurgeConfig is everything about a purge that has a default.
+type PurgeConfig struct {
+	// Consumer is the consumer whose rows are purged. Empty: those of all.
+	Consumer string
+
+	// Batch is how many rows one transaction deletes at most. Defaults to 10,000.
+	Batch int
+
+	// Progress, if set, is told after each batch how many are deleted so far, and
+	// which part of the table (0 to 1) is done.
+	Progress func(deleted int64, part float64)
+}
+
+// Purge deletes the records of messages that were handled longer ago than
+// retention, by the database's clock: from then on a copy of such a message
+// would be handled as a new one. Retention must be longer than every way by
+// which an id can come back, and at least [MinRetention].
+//
+// A message that is stored to be handled later, or that has a dead letter which
+// is neither resolved nor discarded, stays. The time of the latest row that was
+// deleted is noted for its consumer (consumers.purged_before), so that a very
+// old message can be told from one that was never seen.
+//
+// It returns how many rows it deleted, also with an error. Each batch is a short
+// transaction of its own, so db is a pool or a connection and no transaction.
+// The purge rests between batches to leave room for the consumers.
+func (s Store) Purge(ctx context.Context, db DB, retention time.Duration, cfg PurgeConfig) (deleted int64, err error) {
+	if retention < MinRetention {
+		return 0, fmt.Errorf("purge what was handled: retention is %s; it must be at least %s", retention, MinRetention)
+	}
+	if cfg.Batch == 0 {
+		cfg.Batch = defaultPurgeBatch
+	}
+	if cfg.Batch < 0 {
+		return 0, fmt.Errorf("purge what was handled: batch %d must not be negative", cfg.Batch)
+	}
+	var consumer pgtype.Int4
+	if cfg.Consumer != "" {
+		if err := CheckConsumer(cfg.Consumer); err != nil {
+			return 0, fmt.Errorf("purge what consumer %.64q handled: %w", cfg.Consumer, err)
+		}
+		consumer = pgtype.Int4{Int32: ConsumerID(cfg.Consumer), Valid: true}
+	}
+	var before time.Time
+	var blocks int64
+	err = db.QueryRow(ctx, s.queries().purgeStart, retention, s.queries().schema).Scan(&before, &blocks)
+	if err == nil {
+		deleted, err = heapwalk.Walk(ctx, blocks, cfg.Batch, func(ctx context.Context, from, to pgtype.TID, limit int) (n int64, err error) {
+			err = db.QueryRow(ctx, s.queries().purge, from, to, before, limit, consumer).Scan(&n)
+			return n, err
+		}, cfg.Progress)
+	}
+	if err != nil {
+		return deleted, fmt.Errorf("purge what was handled more than %s ago (%d deleted): %w", retention, deleted, err)
+	}
+	return deleted, nil
+}

@@ -1,0 +1,56 @@
+-- Deletes at most $4 rows of before $3, of the blocks from $1 on and before $2, of
+-- consumer $5 (NULL: of all), and notes how far that goes. What is stored, or
+-- waits for a person as a dead letter, stays.
+-- Locks: the rows it deletes, in the order of the table, then those of their
+-- consumers, which no claim takes.
+-- Index: none, a TID range scan; dead_letters_consumer_id_message_id_idx and
+-- dead_letters_consumer_id_message_id_fingerprint_idx.
+WITH gone AS (
+    DELETE FROM semel.processed_messages AS p
+    WHERE p.ctid = ANY (ARRAY(
+            SELECT o.ctid
+            FROM semel.processed_messages AS o
+            WHERE o.ctid >= $1
+              AND o.ctid < $2
+              AND o.processed_at < $3
+              AND ($5::int IS NULL OR o.consumer_id = $5)
+              AND o.outcome <> 4 -- stored
+              AND NOT EXISTS (
+                  SELECT
+                  FROM semel.dead_letters AS d
+                  WHERE d.consumer_id = o.consumer_id
+                    AND d.message_id = o.message_id
+                    AND d.reason <> 'mismatch'
+                    AND d.state IN ('open', 'replaying')
+              )
+              AND NOT EXISTS (
+                  SELECT
+                  FROM semel.dead_letters AS d
+                  WHERE d.consumer_id = o.consumer_id
+                    AND d.message_id = o.message_id
+                    AND d.reason = 'mismatch'
+                    AND d.state IN ('open', 'replaying')
+              )
+            LIMIT $4
+        ))
+      AND p.processed_at < $3 -- again: a replay may have claimed it anew meanwhile
+    RETURNING p.consumer_id, p.processed_at
+), latest AS (
+    SELECT g.consumer_id, max(g.processed_at) AS processed_at
+    FROM gone AS g
+    GROUP BY g.consumer_id
+), locked AS MATERIALIZED ( -- in one order: two purges must not wait for each other
+    SELECT c.id
+    FROM semel.consumers AS c
+    WHERE c.id IN (SELECT l.consumer_id FROM latest AS l)
+    ORDER BY c.id
+    FOR NO KEY UPDATE
+), noted AS (
+    UPDATE semel.consumers AS c
+    SET purged_before = greatest(c.purged_before, l.processed_at)
+    FROM latest AS l, locked
+    WHERE c.id = l.consumer_id
+      AND locked.id = c.id
+)
+SELECT count(*)
+FROM gone
