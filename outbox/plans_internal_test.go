@@ -42,9 +42,9 @@ func TestPlans_BesidePublishedRows(t *testing.T) {
 	q := newRelayQueries(db.Schema)
 	const owner, ids = `'00000000-0000-7000-8000-000000000001'`, `'{ffffffff-0000-0000-0000-000000000001}'`
 	tests := []struct{ name, sql, args, index string }{
-		{"Read", q.read, `5, 64, 127, 100`, "outbox_ready_idx"},
-		{"ReadAll", q.read, `0, 0, 255, 100`, "outbox_ready_idx"},
-		{"Scan", q.scan, `0, 0, 255, 1000`, "outbox_ready_idx"},
+		{"Read", q.read, `5, 64, 127, 100, 1000000000`, "outbox_ready_idx"},
+		{"ReadAll", q.read, `0, 0, 255, 100, 1000000000`, "outbox_ready_idx"},
+		{"Scan", q.scan, `0, 0, 255, 1000, 1000000000`, "outbox_ready_idx"},
 		{"Load", q.load, ids, "outbox_pkey"},
 		{"Blocked", q.blocked, `0, 255, 1001, true`, "outbox_blocked_idx"},
 		{"Mark", q.mark, ids + `, '{0}', '{1}', ` + owner, "outbox_pkey"},

@@ -8,11 +8,13 @@ import (
 
 // relayQueries are the statements of a relay.
 type relayQueries struct {
-	read, scan, load, blocked, mark, remove, fail           string
+	horizon, read, scan, load, blocked, mark, remove, fail  string
 	announce, members, bury, leave, renew, acquire, release string
 }
 
 var (
+	//go:embed queries/horizon.sql
+	horizonSQL string
 	//go:embed queries/read.sql
 	readSQL string
 	//go:embed queries/scan.sql
@@ -46,7 +48,7 @@ var (
 func newRelayQueries(schemaName string) *relayQueries {
 	q := func(sql string) string { return schema.Qualify(sql, schemaName) }
 	return &relayQueries{
-		read: q(readSQL), scan: q(scanSQL), load: q(loadSQL), blocked: q(blockedSQL),
+		horizon: q(horizonSQL), read: q(readSQL), scan: q(scanSQL), load: q(loadSQL), blocked: q(blockedSQL),
 		mark: q(markSQL), remove: q(removeSQL), fail: q(failSQL),
 		announce: q(announceSQL), members: q(membersSQL), bury: q(burySQL), leave: q(leaveSQL),
 		renew: q(renewSQL), acquire: q(acquireSQL), release: q(releaseSQL),

@@ -21,7 +21,8 @@ const (
 	// before a transaction commits, so events may appear behind it.
 	sweepEvery = 500 * time.Millisecond
 
-	// sweepShare: at most one part in so many of the reader's time goes into that.
+	// sweepShare: at most one part in so many of the reader's time goes into that,
+	// however many rows it passes that are done with but not vacuumed yet.
 	sweepShare = 20
 
 	// scanned is how many events one look passes over at most, to find some that
@@ -45,12 +46,15 @@ const HeaderAttempt = "publish-attempt"
 // reader finds events to publish. It belongs to one goroutine.
 type reader struct {
 	*relayRun
+	horizon horizon
+	more    bool          // the last look did not come to the horizon
 	before  []span        // what was read last
 	sparse  bool          // most of what was read last was held back
 	crowded bool          // too many aggregates are held back
-	pass    time.Time     // when the reader last began at seq 0
-	took    time.Duration // how long it took from there to the end
-	ended   bool          // it has come to the end since
+	pass    time.Time     // when the reader last began at seq 0 again
+	from    int64         // where it was then
+	back    bool          // it is there again
+	took    time.Duration // how long that took
 	idle    time.Duration // the rest before this one
 }
 
@@ -95,6 +99,9 @@ func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.StatementTimeout)
 	defer cancel()
 	if err := r.loadBlocks(ctx); err != nil {
+		return 0, err
+	}
+	if err := r.lookUp(ctx); err != nil {
 		return 0, err
 	}
 	p := r.prepare()
@@ -178,7 +185,7 @@ func (r *reader) prepare() *plan {
 		}
 	}
 	if r.beginsSweep() {
-		r.pass, r.ended = now, false
+		r.pass, r.from, r.back = now, r.floor, false
 		r.floor = 0
 	}
 	p.spans = r.spans(func(l *lease) bool { return l.loaded && !l.leaving && before(l.until) })
@@ -211,13 +218,14 @@ func (r *relayRun) epochs(spans []span) map[int16]int64 {
 func (r *reader) advance(p *plan, floor int64, more bool, passed, taken int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.more = more
 	if !more {
-		floor = max(p.highest, p.floor)
-		if !r.ended {
-			r.ended, r.took = true, time.Since(r.pass)
-		}
+		floor = p.highest
 	}
 	r.floor = max(floor, p.floor)
+	if !r.back && (!more || r.floor >= r.from) {
+		r.back, r.took = true, time.Since(r.pass)
+	}
 	resume := int64(0)
 	for _, l := range r.lanes {
 		if l.resume > 0 && (resume == 0 || l.resume < resume) {
@@ -255,7 +263,7 @@ func (r *reader) readSpan(ctx context.Context, s span, p *plan) (reading, error)
 	if r.sparse {
 		return r.scanSpan(ctx, s, p)
 	}
-	rows, err := r.query(ctx, r.q.read, p.floor, s.lo, s.hi, r.cfg.Batch)
+	rows, err := r.query(ctx, r.q.read, p.floor, s.lo, s.hi, r.cfg.Batch, r.horizon.last)
 	if err != nil {
 		return reading{}, err
 	}
@@ -271,7 +279,7 @@ func (r *reader) readSpan(ctx context.Context, s span, p *plan) (reading, error)
 // scanSpan looks at many events without their payloads, and loads those that
 // nothing holds back.
 func (r *reader) scanSpan(ctx context.Context, s span, p *plan) (reading, error) {
-	rows, err := r.pool.Query(ctx, r.q.scan, p.floor, s.lo, s.hi, scanned)
+	rows, err := r.pool.Query(ctx, r.q.scan, p.floor, s.lo, s.hi, scanned, r.horizon.last)
 	if err != nil {
 		return reading{}, fmt.Errorf("read the outbox: %w", err)
 	}

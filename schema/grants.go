@@ -96,6 +96,7 @@ var rightsOf = map[Role][]right{
 	Relay: {
 		{privileges: "SELECT", object: "schema_migrations", unchecked: true},
 		{privileges: "SELECT, UPDATE, DELETE", object: "outbox"},
+		{privileges: "SELECT", object: "outbox_seq_seq"},
 		{privileges: "SELECT, UPDATE", object: "relay_leases"},
 		{privileges: "SELECT, INSERT, UPDATE, DELETE", object: "relays"},
 		execute("shard(text, text)"),

@@ -3,6 +3,7 @@
 SELECT o.seq, o.id, o.aggregatetype, o.aggregateid
 FROM semel.outbox AS o
 WHERE o.seq > $1
+  AND o.seq <= $5
   AND o.shard BETWEEN $2 AND $3
   AND o.published_at IS NULL
   AND o.next_attempt_at IS NULL
