@@ -42,3 +42,15 @@ func TestShareOf(t *testing.T) {
 		}
 	}
 }
+
+// A lease is over as soon as one of the clocks says so: a machine that was
+// suspended shows it only in the wall clock, one whose clock was set back only
+// in the monotonic one.
+func TestBefore(t *testing.T) {
+	t.Parallel()
+
+	now := time.Now()
+	require.True(t, before(now.Add(time.Minute)))
+	require.False(t, before(now.Add(-time.Millisecond)))
+	require.False(t, before(now.Round(0).Add(-time.Millisecond)), "the wall clock alone")
+}

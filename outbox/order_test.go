@@ -155,3 +155,25 @@ func (b *testBundle) awaitLeases(t *testing.T, want ...int) {
 		return fmt.Sprint(got) == fmt.Sprint(want)
 	}, deadline, 10*time.Millisecond, "leases %v", want)
 }
+
+// By choice the rows of what was published are deleted at once.
+func TestRelay_DoneDelete(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	p := &recorder{ordered: true, answer: func(_ context.Context, m *handler.Message) error {
+		if m.Version == 2 && string(m.Key) == "2" {
+			return handler.Permanent(errNo)
+		}
+		return nil
+	}}
+	b.write(t, order("1", 1), order("2", 1), order("2", 2), order("1", 2))
+	cfg := quick()
+	cfg.Done = outbox.Delete
+	relay := b.relay(t, p, cfg)
+
+	require.Eventually(t, func() bool { return relay.Stats().Kinds["order"].Sent == 3 }, deadline, tick)
+	b.awaitStates(t, "2", "quarantined")
+	require.Equal(t, 1, query[int](t, b, `SELECT count(*)::int FROM semel.outbox`))
+	require.Zero(t, relay.Stats().Stale)
+}
