@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/semel-go/semel/examples/internal/database"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 	"github.com/semel-go/semel/schema"
@@ -34,7 +35,7 @@ func setup(t *testing.T, url string) *testBundle {
 	ctx := context.WithoutCancel(t.Context())
 	b := &testBundle{schema: "semel_payments_test_" + strings.ToLower(rand.Text()[:8])}
 	var err error
-	b.pool, err = openPool(ctx, url, b.schema, "test", 4)
+	b.pool, err = database.NewPool(ctx, url, b.schema, "test", 4)
 	require.NoError(t, err)
 	t.Cleanup(b.pool.Close)
 	_, err = schema.Up(ctx, b.pool, b.schema, 0)

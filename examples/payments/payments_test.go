@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/semel-go/semel/examples/internal/programtest"
 )
 
 func TestPayments(t *testing.T) {
 	t.Parallel()
-	p := start(t, build(t, ""))
+	p := programtest.Start(t, builds.Build(t, ""))
 
-	output, status := p.end(t)
+	output, status := p.End(t)
 
 	require.Equal(t, 0, status)
 	n := resultLine(t, output)
@@ -27,16 +29,16 @@ func TestPayments(t *testing.T) {
 	for _, reason := range []string{"12  mismatch", "12  permanent", "15  undecodable", "12  unknown_type"} {
 		require.Contains(t, output, reason)
 	}
-	p.leavesNothing(t)
+	p.LeavesNothing(t)
 }
 
 // RESULT must tell when the promise is broken: here the engine takes every copy
 // for the first.
 func TestPayments_TellsDoubles(t *testing.T) {
 	t.Parallel()
-	p := start(t, build(t, "plant_no_claim"), "-n", "50")
+	p := programtest.Start(t, builds.Build(t, "plant_no_claim"), "-n", "50")
 
-	output, status := p.end(t)
+	output, status := p.End(t)
 
 	require.Equal(t, 1, status)
 	require.Positive(t, resultLine(t, output)["doubled"])
@@ -60,9 +62,9 @@ func TestPayments_Input(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "orders.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
-	p := start(t, build(t, ""), "-input", file)
+	p := programtest.Start(t, builds.Build(t, ""), "-input", file)
 
-	output, status := p.end(t)
+	output, status := p.End(t)
 
 	require.Equal(t, 0, status)
 	require.Equal(t, map[string]int{
@@ -91,12 +93,12 @@ func TestPayments_Refuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, build(t, ""), tt.args...)
+			p := programtest.Start(t, builds.Build(t, ""), tt.args...)
 
-			_, status := p.end(t)
+			_, status := p.End(t)
 
 			require.Equal(t, tt.status, status)
-			require.Contains(t, p.errOut.String(), tt.says)
+			require.Contains(t, p.ErrOut.String(), tt.says)
 		})
 	}
 }
@@ -107,18 +109,18 @@ func TestPayments_LeavesNothing(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Killed": syscall.SIGKILL, "CtrlC": syscall.SIGINT, "HangUp": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, build(t, ""))
-			p.until(t, "killed with SIGKILL") // all kinds of processes run
-			require.GreaterOrEqual(t, len(p.processes(t)), 5, "the program, a supervisor, a server and two consumers")
+			p := programtest.Start(t, builds.Build(t, ""))
+			p.Until(t, "killed with SIGKILL") // all kinds of processes run
+			require.GreaterOrEqual(t, len(p.Processes(t)), 5, "the program, a supervisor, a server and two consumers")
 
-			require.NoError(t, p.cmd.Process.Signal(signal))
+			require.NoError(t, p.Cmd.Process.Signal(signal))
 
-			_, status := p.end(t)
+			_, status := p.End(t)
 			require.NotEqual(t, 0, status)
 			if signal != syscall.SIGKILL {
-				require.Contains(t, p.errOut.String(), "stopped before the end")
+				require.Contains(t, p.ErrOut.String(), "stopped before the end")
 			}
-			p.leavesNothing(t)
+			p.LeavesNothing(t)
 		})
 	}
 }
@@ -126,14 +128,14 @@ func TestPayments_LeavesNothing(t *testing.T) {
 // -keep leaves the tables, and says how to look at them.
 func TestPayments_Keep(t *testing.T) {
 	t.Parallel()
-	p := start(t, build(t, ""), "-keep", "-n", "20")
-	output := p.until(t, "RESULT")
+	p := programtest.Start(t, builds.Build(t, ""), "-keep", "-n", "20")
+	output := p.Until(t, "RESULT")
 	require.Contains(t, output, "semel dlq list -schema semel_payments_")
 	require.Contains(t, output, "export DATABASE_URL='postgres://")
 
-	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 
-	_, status := p.end(t)
+	_, status := p.End(t)
 	require.Equal(t, 0, status)
-	p.leavesNothing(t)
+	p.LeavesNothing(t)
 }

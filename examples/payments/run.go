@@ -76,7 +76,7 @@ func (r *run) withServices(ctx context.Context) (err error) {
 	}
 	defer r.kafka.Close()
 	r.say("%s", r.kafka.About)
-	if r.pool, err = openPool(ctx, r.server.URL, r.name, "example", 3); err != nil {
+	if r.pool, err = database.NewPool(ctx, r.server.URL, r.name, "example", 3); err != nil {
 		return err
 	}
 	defer r.pool.Close()

@@ -36,14 +36,14 @@ const (
 // work publishes the input while the consumers handle it and are killed, and
 // returns when all is acknowledged.
 func (r *run) work(ctx context.Context) (err error) {
-	crew, err := startCrew(consumerConfig{
+	crew, err := startConsumers(consumerConfig{
 		DatabaseURL: r.server.URL, Schema: r.name, Brokers: r.kafka.Brokers, Topic: r.name, Group: r.name,
 		AnyType: r.options.input != "",
 	}, r.verbose, r.pool)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, crew.stop(stopPatience)) }()
+	defer func() { err = errors.Join(err, crew.Stop(stopPatience)) }()
 
 	var published atomic.Int64
 	var complete atomic.Bool // all of the input is published
@@ -57,7 +57,7 @@ func (r *run) work(ctx context.Context) (err error) {
 	g.Go(func() error { return r.killNowAndThen(working, crew) })
 	g.Go(func() error {
 		select {
-		case err := <-crew.failed:
+		case err := <-crew.Failed():
 			return err
 		case <-working.Done():
 			return nil
@@ -108,15 +108,15 @@ func (r *run) publish(ctx context.Context, published *atomic.Int64) error {
 }
 
 // killNowAndThen kills one consumer after the other while there is work.
-func (r *run) killNowAndThen(ctx context.Context, crew *crew) error {
+func (r *run) killNowAndThen(ctx context.Context, crew *consumers) error {
 	for pause := firstKill; r.kills < maxKills; pause = killEvery {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(pause):
 		}
-		i := r.kills % len(members)
-		inFlight, err := crew.kill(ctx, i)
+		name := members[r.kills%len(members)]
+		inFlight, err := crew.kill(ctx, name)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -125,7 +125,7 @@ func (r *run) killNowAndThen(ctx context.Context, crew *crew) error {
 		}
 		r.kills++
 		r.torn += inFlight
-		r.say("%s killed with SIGKILL, %d messages in flight; another process takes its place", members[i], inFlight)
+		r.say("%s killed with SIGKILL, %d messages in flight; another process takes its place", name, inFlight)
 	}
 	return nil
 }

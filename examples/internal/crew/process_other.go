@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package crew
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 func self() (string, error) { return os.Executable() }
 
-// dieWithUs does nothing here: a consumer ends with its standard input.
+// dieWithUs does nothing here: a child ends with its standard input.
 func dieWithUs(*exec.Cmd) {}
 
 // Where a process cannot be frozen, what was in flight may have ended when it
