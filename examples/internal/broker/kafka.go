@@ -111,6 +111,18 @@ func (k *Kafka) Committed(ctx context.Context, group, topic string) (int64, erro
 	return n, nil
 }
 
+// Written returns how many records were ever written to the topic.
+func (k *Kafka) Written(ctx context.Context, topic string) (n int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	offsets, err := kadm.NewClient(k.Client).ListEndOffsets(ctx, topic)
+	if err = errors.Join(err, offsets.Error()); err != nil {
+		return 0, fmt.Errorf("ask Kafka for the end of topic %q: %w", topic, err)
+	}
+	offsets.Each(func(o kadm.ListedOffset) { n += o.Offset })
+	return n, nil
+}
+
 // Forget deletes a topic and the group that consumed it. The group's static
 // members may be gone without a word.
 func (k *Kafka) Forget(ctx context.Context, topic, group string, members ...string) error {

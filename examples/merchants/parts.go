@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/semel-go/semel/examples/internal/broker"
+	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/inbox"
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/transports/kafka"
+)
+
+// The consumers' names, also those of their groups on the broker.
+const (
+	provisioning = "provisioning"
+	searchIndex  = "search-index"
+)
+
+// parts are what a process of this program can be, by its only argument.
+var parts = map[string]func(context.Context, partConfig) error{
+	"__relay":        runRelay,
+	"__provisioning": runProvisioning,
+	"__search-index": runSearchIndex,
+}
+
+// partConfig is what each process is told.
+type partConfig struct {
+	Name        string
+	DatabaseURL string
+	Schema      string
+	Brokers     []string
+	Gate        string // all go through it to the brokers
+	Topic       string
+	API         string // where the configuration API is
+}
+
+func (c partConfig) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, nil)).With(slog.String("process", c.Name))
+}
+
+// The relays are quicker to give up than by default, so that there is less to
+// wait for: an event whose relay was killed waits for as long as its lease.
+const (
+	attemptTimeout = time.Second
+	lease          = 3 * time.Second
+)
+
+// runRelay publishes what is in the outbox. Any number of relays share it.
+func runRelay(ctx context.Context, c partConfig) error {
+	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, 5)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers...), kgo.Dialer(broker.Through(c.Gate, c.Name)),
+		// The client's own retries are part of an attempt: they must end within it.
+		kgo.RecordDeliveryTimeout(attemptTimeout),
+		kgo.RetryBackoffFn(func(int) time.Duration { return attemptTimeout / 10 }))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	relay, err := outbox.NewRelay(pool, kafka.NewPublisher(client).To(c.Topic), outbox.RelayConfig{
+		Schema:         c.Schema,
+		Name:           c.Name,
+		AttemptTimeout: attemptTimeout,
+		Lease:          lease,
+		Logger:         c.logger(),
+	})
+	if err != nil {
+		return err
+	}
+	return relay.Run(ctx)
+}
+
+// consume hands what is on the topic to a consumer.
+func consume(ctx context.Context, c partConfig, consumer string, config inbox.Config, h handler.Func) error {
+	const workers = 4
+	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, workers+2)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	config.Schema, config.DrainTimeout, config.Logger = c.Schema, 5*time.Second, c.logger()
+	in, err := inbox.New(pool, consumer, handler.Mux(map[string]handler.Func{approvedEvent: h}, nil), config)
+	if err != nil {
+		return err
+	}
+	return in.Run(ctx, kafka.NewSource(
+		kafka.SourceConfig{Group: c.Topic + "." + consumer, Topics: []string{c.Topic}, DrainTimeout: 4 * time.Second, Logger: c.logger()},
+		kgo.SeedBrokers(c.Brokers...), kgo.Dialer(broker.Through(c.Gate, c.Name)), kgo.FetchMaxWait(250*time.Millisecond)))
+}
