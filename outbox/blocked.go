@@ -90,6 +90,9 @@ func (r *reader) loadSpan(ctx context.Context, s span, epochs map[int16]int64) e
 	for a, b := range found {
 		r.blocked[a] = b
 	}
+	for _, l := range r.lanes {
+		r.sift(l)
+	}
 	for lo, l := range r.held {
 		if lo >= s.lo && lo <= s.hi && l.epoch == epochs[lo] {
 			l.loaded = true
@@ -102,8 +105,10 @@ func (r *reader) loadSpan(ctx context.Context, s span, epochs map[int16]int64) e
 // over. Only the reader calls it, with mu held, between two reads: else it could
 // take a later event of the aggregate before an earlier one.
 func (r *relayRun) unblockNow(a aggregate) {
+	if b := r.blocked[a]; b != nil {
+		r.floor = min(r.floor, b.seq-1)
+	}
 	delete(r.blocked, a)
-	r.floor = 0
 }
 
 // forgetBlocks forgets what was known of a lease that is no longer ours, or was

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -88,30 +89,37 @@ func (r *relayRun) startLane(l *lane) {
 func (r *relayRun) inOrder(l *lane) {
 	for {
 		batch := r.takeBatch(l, r.cfg.Batch)
-		if batch == nil {
+		if len(batch) == 0 {
 			return
 		}
 		r.publish(l, batch)
 	}
 }
 
-// takeBatch takes events from the front of a lane. Nil: it is empty, and the
+// takeBatch takes events from the front of a lane. None: it is empty, and the
 // lane rests.
 func (r *relayRun) takeBatch(l *lane, n int) []*event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var batch []*event
-	i := 0
-	for ; i < len(l.queue) && len(batch) < n; i++ {
-		if e := l.queue[i]; r.sendable(e) {
-			batch = append(batch, e)
-		} else {
+	r.sift(l)
+	n = min(n, len(l.queue))
+	batch := slices.Clone(l.queue[:n])
+	r.shorten(l, l.queue[n:])
+	l.running = n > 0
+	return batch
+}
+
+// sift drops what may not go out now from the whole queue of a lane: what is
+// behind an event that was dropped must not be there any more when its
+// aggregate, or its lease, may go on. It is called with mu held.
+func (r *relayRun) sift(l *lane) {
+	l.queue = slices.DeleteFunc(l.queue, func(e *event) bool {
+		sendable := r.sendable(e)
+		if !sendable {
 			r.drop(e)
 		}
-	}
-	r.shorten(l, l.queue[i:])
-	l.running = batch != nil
-	return batch
+		return !sendable
+	})
 }
 
 // sendable reports whether a queued event may still go out. It is called with
@@ -164,18 +172,16 @@ func (r *relayRun) inParallel(l *lane) {
 func (r *relayRun) takeFree(l *lane) []*event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.sift(l)
 	var taken []*event
 	left := l.queue[:0]
 	for _, e := range l.queue {
-		switch {
-		case !r.sendable(e):
-			r.drop(e)
-		case l.flying[e.aggregate] || len(l.flying) >= r.cfg.Window:
+		if l.flying[e.aggregate] || len(l.flying) >= r.cfg.Window {
 			left = append(left, e)
-		default:
-			l.flying[e.aggregate] = true
-			taken = append(taken, e)
+			continue
 		}
+		l.flying[e.aggregate] = true
+		taken = append(taken, e)
 	}
 	clear(l.queue[len(left):])
 	r.shorten(l, left)
@@ -306,8 +312,7 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 			last = err
 			r.passOver(l, e)
 		case isOutage(err):
-			r.block(e, &block{passing: true, due: time.Now().Add(l.pause.NextBackOff())})
-			r.drop(e)
+			r.suspend(e, l.pause.NextBackOff())
 		case handler.IsPermanent(err) && published == 0 && l.permanents >= maxPermanents:
 			last = errManyPermanents
 			r.passOver(l, e)
@@ -328,6 +333,9 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 			r.results = append(r.results, result{event: e, err: err, permanent: permanent, delay: delay})
 		}
 		failed[e.aggregate] = true
+	}
+	if len(failed) > 0 {
+		r.sift(l)
 	}
 	if last != nil {
 		r.away(l, last)
@@ -350,6 +358,19 @@ func (r *relayRun) passBehind(l *lane, e *event) {
 func (r *relayRun) block(e *event, b *block) {
 	b.lo, b.seq, b.id = e.lo, e.seq, e.id
 	r.blocked[e.aggregate] = b
+}
+
+// suspend holds an aggregate back whose part of the broker is away. It is called
+// with mu held.
+func (r *relayRun) suspend(e *event, pause time.Duration) {
+	r.drop(e)
+	due := time.Now().Add(pause)
+	switch b := r.blocked[e.aggregate]; {
+	case !e.retry:
+		r.block(e, &block{passing: true, due: due})
+	case b != nil: // its row holds the aggregate as before
+		b.due = due
+	}
 }
 
 // away lets a lane rest whose broker does not do its part. No attempt is spent.

@@ -129,10 +129,11 @@ func (r *relayRun) renew(ctx context.Context) error {
 		}
 	}
 	until := sent.Add(r.cfg.Lease - r.cfg.AttemptTimeout)
+	busy := r.busy()
 	for lo, epoch := range held {
 		if own := r.held[lo]; own != nil {
 			own.until = until
-		} else { // taken by a statement whose answer was lost
+		} else if !busy[lo] { // taken by a statement whose answer was lost
 			r.held[lo] = &lease{epoch: epoch, until: until}
 		}
 	}
@@ -156,11 +157,13 @@ func (r *relayRun) letGo(ctx context.Context, mine []int16) error {
 	r.mu.Lock()
 	busy := r.busy()
 	var idle []int16
+	var epochs []int64
 	for lo, l := range r.held {
-		l.leaving = !slices.Contains(mine, lo)
-		l.loaded = l.loaded && !l.leaving
-		if l.leaving && !busy[lo] {
-			idle = append(idle, lo)
+		if !slices.Contains(mine, lo) {
+			l.leaving, l.loaded = true, false
+		}
+		if l.leaving && !busy[lo] { // also one that is ours again: it may be given back already, and we not know
+			idle, epochs = append(idle, lo), append(epochs, l.epoch)
 		}
 	}
 	r.mu.Unlock()
@@ -168,7 +171,7 @@ func (r *relayRun) letGo(ctx context.Context, mine []int16) error {
 		return nil
 	}
 	// Nothing can come to be on its way: what leaves is not read any more.
-	if _, err := r.pool.Exec(ctx, r.q.release, r.id, idle); err != nil {
+	if _, err := r.pool.Exec(ctx, r.q.release, r.id, idle, epochs); err != nil {
 		return fmt.Errorf("give leases back: %w", err)
 	}
 	r.mu.Lock()
@@ -243,11 +246,7 @@ func (r *relayRun) leave() {
 	r.mu.Lock()
 	clear(r.held)
 	r.mu.Unlock()
-	_, err := r.pool.Exec(ctx, r.q.release, r.id, shareOf(0, 1))
-	if err == nil {
-		_, err = r.pool.Exec(ctx, r.q.leave, r.id)
-	}
-	if err != nil {
+	if _, err := r.pool.Exec(ctx, r.q.leave, r.id); err != nil {
 		r.cfg.Logger.Warn("relay could not give its shards back: others take them when its lease runs out",
 			slog.String("relay", r.cfg.Name), slog.Any("error", err))
 	}

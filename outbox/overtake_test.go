@@ -3,14 +3,18 @@ package outbox_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/schema"
 )
 
 // Case O1: the transaction that commits late is of an aggregate that goes on at
@@ -94,25 +98,20 @@ func TestRelay_RetryFindsAPartAway(t *testing.T) {
 		switch n := attempts.Add(1); {
 		case n == 1:
 			return errNo
-		case n < 20:
+		case n < 4:
 			return handler.Unavailable(errNo)
 		default:
 			return nil
 		}
 	}
-	b.write(t, order("bad", 1), order("bad", 2))
-	done := make(chan struct{})
-	const others = 400
-	go func() { // there is always something that gets through
-		defer close(done)
-		for v := range int64(others) {
-			b.write(t, order("good", v+1))
-		}
-	}()
+	events := []outbox.Event{order("bad", 1), order("bad", 2)}
+	const others = 600
+	for v := range int64(others) { // there is always something that gets through
+		events = append(events, order("good", v+1))
+	}
+	b.write(t, events...)
 	b.relay(t, p, quick())
-	<-done
 
-	require.Eventually(t, func() bool { return attempts.Load() >= 20 || len(b.sentOf(p, "bad")) > 0 }, deadline, tick)
 	b.awaitPublished(t, others+2)
 	require.Equal(t, []int64{1, 2}, b.sentOf(p, "bad"))
 }
@@ -162,3 +161,85 @@ func TestRelay_ContinueKeepsOrder(t *testing.T) {
 	b.awaitPublished(t, 7)
 	require.Equal(t, []int64{2, 3}, b.sentOf(p, "bad"))
 }
+
+// Two events of one aggregate are held back, by hand or from a time with
+// another policy: when the first goes on, the second still holds the third.
+func TestRelay_TwoHeldEvents(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	p := &recorder{ordered: true}
+	b.write(t, order("1", 1), order("1", 2), order("1", 3))
+	b.exec(t, `UPDATE semel.outbox SET next_attempt_at = clock_timestamp() + interval '1 s' WHERE version = 1`)
+	b.exec(t, `UPDATE semel.outbox SET quarantined_at = clock_timestamp() WHERE version = 2`)
+	b.relay(t, p, quick())
+	b.awaitStates(t, "1", "published quarantined pending")
+
+	b.write(t, order("2", 1))
+	b.awaitStates(t, "2", "published")
+	require.Equal(t, []int64{1}, b.sentOf(p, "1"))
+	b.exec(t, `UPDATE semel.outbox SET discarded_at = clock_timestamp() WHERE version = 2`)
+	b.awaitStates(t, "1", "published discarded published")
+}
+
+// A failed attempt is noted late: another relay owns the shard by then and may
+// have passed the event. It must not start to wait behind its back.
+func TestRelay_LateFailureIsNotNoted(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.write(t, order("1", 1))
+	person := b.begin(t)
+	_, err := person.Exec(t.Context(), schema.Qualify(`SELECT FROM semel.outbox FOR UPDATE`, b.Schema))
+	require.NoError(t, err)
+	var broken atomic.Bool
+	broken.Store(true)
+	relay := b.relay(t, &recorder{ordered: true, answer: refusing("1", &broken, errNo)}, quick())
+	require.Eventually(t, func() bool {
+		return query[bool](t, b, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%first_failed_at%' AND query LIKE '%' || $1 || '%')`, b.Schema)
+	}, deadline, tick, "the failure waits for the row")
+
+	b.exec(t, `UPDATE semel.relay_leases SET owner = '00000000-0000-7000-8000-000000000001', epoch = epoch + 1, expires_at = clock_timestamp() + interval '1 h'`)
+	require.NoError(t, person.Rollback(t.Context()))
+
+	require.Eventually(t, func() bool { return relay.Stats().Stale > 0 }, deadline, tick)
+	require.Zero(t, query[int](t, b, `SELECT attempts FROM semel.outbox`))
+	require.Equal(t, "pending", b.states(t, "1"))
+}
+
+// The backlog of an aggregate that is held back is long, and the database slow:
+// the relay still comes to what is behind it.
+func TestRelay_LongBacklogOnASlowDatabase(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.exec(t, `INSERT INTO semel.outbox (id, aggregatetype, aggregateid, type, quarantined_at)
+		SELECT gen_random_uuid(), 'order', 'bad', 'OrderPaid', CASE WHEN n = 1 THEN clock_timestamp() END FROM generate_series(1, 20000) AS n`)
+	b.write(t, order("good", 1))
+	cfg, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	cfg.MaxConns = 6
+	cfg.ConnConfig.Tracer = slowQueries{"LIMIT $4", 130 * time.Millisecond}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+
+	b.relayOn(t, pool, &recorder{ordered: true}, quick())
+
+	b.awaitStates(t, "good", "published")
+}
+
+// slowQueries makes the queries with this text take longer.
+type slowQueries struct {
+	text string
+	by   time.Duration
+}
+
+func (s slowQueries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(data.SQL, s.text) {
+		takes(ctx, s.by)
+	}
+	return ctx
+}
+
+func (slowQueries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

@@ -98,6 +98,7 @@ func (r *relayRun) read(ctx context.Context) {
 func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.StatementTimeout)
 	defer cancel()
+	r.finish()
 	if err := r.loadBlocks(ctx); err != nil {
 		return 0, err
 	}
@@ -147,9 +148,9 @@ type plan struct {
 	highest int64         // seq read
 }
 
-// prepare does what must not happen while rows are on their way: it forgets
-// what is done, lets aggregates and lanes go on, and begins sweeps.
-func (r *reader) prepare() *plan {
+// finish forgets what is done, and lets the aggregates go on that waited for it,
+// unless another row holds them: that is read next.
+func (r *reader) finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.forget {
@@ -157,10 +158,19 @@ func (r *reader) prepare() *plan {
 	}
 	r.forget = r.forget[:0]
 	for _, a := range r.unblock {
+		if b := r.blocked[a]; b != nil && r.held[b.lo] != nil {
+			r.held[b.lo].loaded = false
+		}
 		r.unblockNow(a)
 	}
 	r.unblock = r.unblock[:0]
+}
 
+// prepare does what must not happen while rows are on their way: it lets
+// aggregates and lanes go on, and begins sweeps.
+func (r *reader) prepare() *plan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	p := &plan{rest: r.cfg.Poll}
 	now := time.Now()
 	until := func(t time.Time) { p.rest = max(min(p.rest, t.Sub(now)), time.Millisecond) }
@@ -193,15 +203,19 @@ func (r *reader) prepare() *plan {
 		r.restart, r.before = false, p.spans
 		r.floor = 0
 	}
-	p.hold = r.tooManyBlocked() || len(r.inMind) >= 4*r.laneRoom() || r.bytes >= maxBytes
+	crowded := r.tooManyBlocked()
+	r.back = r.back || crowded // it gets nowhere, and must see what people decide
+	p.hold = crowded || len(r.inMind) >= 4*r.laneRoom() || r.bytes >= maxBytes
 	p.epochs = r.epochs(p.spans)
 	p.floor = r.floor
 	return p
 }
 
-// beginsSweep reports whether it is time to begin at seq 0 again.
+// beginsSweep reports whether it is time to begin at seq 0 again. Never before
+// the reader is back where it was the last time: behind a long backlog it would
+// come to nothing new.
 func (r *reader) beginsSweep() bool {
-	return time.Since(r.pass) >= max(sweepEvery, sweepShare*r.took)
+	return r.back && time.Since(r.pass) >= max(sweepEvery, sweepShare*r.took)
 }
 
 func (r *relayRun) epochs(spans []span) map[int16]int64 {

@@ -77,7 +77,22 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	work, stop := context.WithCancel(context.WithoutCancel(ctx)) // what drains outlives ctx
 	defer stop()
-	run := &relayRun{
+	run := r.newRun(work)
+	var keeper, noter sync.WaitGroup
+	keeper.Go(func() { run.keepLeases(ctx) })
+	keeper.Go(func() { run.listen(ctx) })
+	noter.Go(run.note)
+	run.read(ctx)
+	run.drain()
+	keeper.Wait() // it takes no more
+	run.leave()
+	stop()
+	noter.Wait()
+	return nil
+}
+
+func (r *Relay) newRun(work context.Context) *relayRun {
+	return &relayRun{
 		Relay:   r,
 		id:      uuid.Must(uuid.NewV7()),
 		work:    work,
@@ -90,17 +105,6 @@ func (r *Relay) Run(ctx context.Context) error {
 		tick:    make(chan struct{}, 1),
 		noted:   make(chan struct{}),
 	}
-	var keeper, noter sync.WaitGroup
-	keeper.Go(func() { run.keepLeases(ctx) })
-	keeper.Go(func() { run.listen(ctx) })
-	noter.Go(run.note)
-	run.read(ctx)
-	run.drain()
-	keeper.Wait() // it takes no more
-	run.leave()
-	stop()
-	noter.Wait()
-	return nil
 }
 
 func (r *Relay) check(ctx context.Context) error {

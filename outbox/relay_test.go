@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/handler"
@@ -60,11 +61,17 @@ type running struct {
 // relay runs a relay until the test ends, or stop is called.
 func (b *testBundle) relay(t *testing.T, p handler.Publisher, cfg outbox.RelayConfig) *running {
 	t.Helper()
+	return b.relayOn(t, b.NewPool(t, 6), p, cfg)
+}
+
+// relayOn is [testBundle.relay] with a pool of its own.
+func (b *testBundle) relayOn(t *testing.T, pool *pgxpool.Pool, p handler.Publisher, cfg outbox.RelayConfig) *running {
+	t.Helper()
 	cfg.Schema = b.Schema
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	relay, err := outbox.NewRelay(b.NewPool(t, 6), p, cfg)
+	relay, err := outbox.NewRelay(pool, p, cfg)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)

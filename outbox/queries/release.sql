@@ -1,7 +1,10 @@
--- Gives leases back before they run out.
+-- Gives leases back before they run out. The epoch keeps a statement that comes
+-- late from giving back what was taken anew.
 -- Locks: their rows.
 UPDATE semel.relay_leases AS l
 SET owner = NULL,
     expires_at = '-infinity'
-WHERE l.owner = $1
-  AND l.lo = ANY ($2::smallint[])
+FROM unnest($2::smallint[], $3::bigint[]) AS given (lo, epoch)
+WHERE l.lo = given.lo
+  AND l.owner = $1
+  AND l.epoch = given.epoch

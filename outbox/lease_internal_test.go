@@ -1,0 +1,134 @@
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/pgtest"
+)
+
+// noPublisher is never asked.
+type noPublisher struct{ handler.Publisher }
+
+// newRun is a relay that does nothing by itself, and owns the lease of shard 0
+// under epoch 5.
+func newRun(t *testing.T) (*relayRun, *pgtest.DB) {
+	t.Helper()
+	db := pgtest.New(t)
+	relay, err := NewRelay(db.NewPool(t, 4), noPublisher{}, RelayConfig{Schema: db.Schema, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	run := relay.newRun(t.Context())
+	_, err = db.Pool.Exec(t.Context(), `UPDATE relay_leases SET owner = $1, epoch = 5, expires_at = clock_timestamp() + interval '1 h' WHERE lo = 0`, run.id)
+	require.NoError(t, err)
+	run.held[0] = &lease{epoch: 5, until: time.Now().Add(time.Hour), loaded: true}
+	return run, db
+}
+
+func owner(t *testing.T, db *pgtest.DB) (id *uuid.UUID) {
+	t.Helper()
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT owner FROM relay_leases WHERE lo = 0`).Scan(&id))
+	return id
+}
+
+// An event was dropped because its lease had run out, others of its batch were
+// not. When the lease is prolonged, the next one of its aggregate must not be
+// there any more: it would go out first.
+func TestTakeBatch_LeaseRunsOutAndIsProlonged(t *testing.T) {
+	t.Parallel()
+
+	run, _ := newRun(t)
+	run.held[4] = &lease{epoch: 7, until: time.Now().Add(time.Hour)}
+	a, x := aggregate{"order", "a"}, aggregate{"order", "x"}
+	l := run.lane("order")
+	for _, e := range []*event{
+		{seq: 1, lo: 0, epoch: 5, aggregate: a}, {seq: 2, lo: 4, epoch: 7, aggregate: x}, {seq: 3, lo: 0, epoch: 5, aggregate: a},
+	} {
+		e.msg = &handler.Message{}
+		run.inMind[e.seq] = e
+		l.queue = append(l.queue, e)
+	}
+	run.held[0].until = time.Now()
+
+	batch := run.takeBatch(l, 1)
+	run.held[0].until = time.Now().Add(time.Hour)
+
+	require.Len(t, batch, 1)
+	require.EqualValues(t, 2, batch[0].seq)
+	require.Empty(t, run.takeBatch(l, 1))
+	require.True(t, run.restart, "the reader finds both again")
+}
+
+// The answer to giving a lease back was lost, and then it falls to us again:
+// others may own it by now. It is ours only once it was taken anew.
+func TestLetGo_AnswerLost(t *testing.T) {
+	t.Parallel()
+
+	run, db := newRun(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	require.Error(t, run.letGo(ctx, nil))
+	require.NoError(t, run.letGo(t.Context(), []int16{0}))
+
+	require.Empty(t, run.held)
+	require.Nil(t, owner(t, db))
+}
+
+// A statement that comes late does not give back what was taken anew.
+func TestLetGo_Late(t *testing.T) {
+	t.Parallel()
+
+	run, db := newRun(t)
+	run.held[0].epoch = 4
+
+	require.NoError(t, run.letGo(t.Context(), nil))
+
+	require.Equal(t, run.id, *owner(t, db))
+}
+
+// The database says that a lease is ours, under an epoch that we do not know:
+// it was taken by a statement whose answer was lost. It is not read while
+// something of the epoch before is on its way.
+func TestRenew_TakenUnknowingly(t *testing.T) {
+	t.Parallel()
+
+	run, _ := newRun(t)
+	run.held[0].epoch = 4
+	run.inMind[1] = &event{seq: 1, lo: 0, epoch: 4, msg: &handler.Message{}}
+
+	require.NoError(t, run.renew(t.Context()))
+	require.Empty(t, run.held)
+
+	clear(run.inMind)
+	require.NoError(t, run.renew(t.Context()))
+	require.EqualValues(t, 5, run.held[0].epoch)
+}
+
+// Once an event has failed nothing of its aggregate waits in the lane: the
+// reader may let it go on before the lane is looked at again.
+func TestSort_EmptiesTheLane(t *testing.T) {
+	t.Parallel()
+
+	run, _ := newRun(t)
+	a, x := aggregate{"order", "a"}, aggregate{"order", "x"}
+	l := run.lane("order")
+	var events []*event
+	for i, of := range []aggregate{a, x, a, x} {
+		e := &event{seq: int64(i + 1), epoch: 5, aggregate: of, msg: &handler.Message{}}
+		run.inMind[e.seq] = e
+		events = append(events, e)
+	}
+	l.queue = slices.Clone(events[2:])
+
+	run.sort(l, events[:2:2], []error{handler.Unavailable(errNoAnswer), nil}, func(bool) {})
+
+	require.Equal(t, events[3:], l.queue)
+	require.NotContains(t, run.inMind, int64(3))
+}
