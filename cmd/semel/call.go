@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,6 +24,7 @@ type call struct {
 	path   string
 	args   []string
 	stdout io.Writer
+	stderr io.Writer // for what a command tells while it works
 
 	flags    *flag.FlagSet
 	schema   string
@@ -31,8 +33,8 @@ type call struct {
 
 // newCall returns a call with the flag that all commands have. A command adds
 // its own and then calls parse.
-func newCall(cmd command, path string, args []string, stdout io.Writer) *call {
-	c := &call{cmd: cmd, path: path, args: args, stdout: stdout, flags: flag.NewFlagSet(path, flag.ContinueOnError)}
+func newCall(cmd command, path string, args []string, stdout, stderr io.Writer) *call {
+	c := &call{cmd: cmd, path: path, args: args, stdout: stdout, stderr: stderr, flags: flag.NewFlagSet(path, flag.ContinueOnError)}
 	c.flags.SetOutput(io.Discard)
 	c.flags.StringVar(&c.schema, "schema", schema.Default, "`name` of the schema that holds the tables")
 	return c
@@ -67,9 +69,21 @@ func (c *call) parse() (arguments []string, err error) {
 func (c *call) parseNoArguments() error {
 	arguments, err := c.parse()
 	if err == nil && len(arguments) > 0 {
-		err = c.usage("%s takes no argument, but got %q", c.path, arguments[0])
+		err = c.usage("%s takes no argument, but got %q", c.path, masked(arguments[0]))
 	}
 	return err
+}
+
+// masked is an argument that is shown though nobody knows what it is: not if it
+// could hold a password.
+func masked(argument string) string {
+	if scheme, _, isURL := strings.Cut(argument, "://"); isURL {
+		return scheme + "://..."
+	}
+	if before, _, found := strings.Cut(argument, "password"); found {
+		return before + "password..."
+	}
+	return argument
 }
 
 func (c *call) help() {
@@ -82,20 +96,24 @@ func (c *call) usage(format string, args ...any) error {
 	return &usageError{c.path, fmt.Sprintf(format, args...)}
 }
 
-// connect opens the database. No error of it shows the connection string,
-// which holds a password.
-func (c *call) connect(ctx context.Context) (*pgx.Conn, error) {
-	from, dsn := "-database", c.database
+// dsn returns the connection string, and where it is from.
+func (c *call) dsn() (from, dsn string, err error) {
+	from, dsn = "-database", c.database
 	if dsn == "" {
 		from, dsn = "$DATABASE_URL", os.Getenv("DATABASE_URL")
 	}
 	if dsn == "" {
-		return nil, c.usage("no database: set $DATABASE_URL or give -database, for example postgres://user@localhost:5432/name")
+		err = c.usage("no database: set $DATABASE_URL or give -database, for example postgres://user@localhost:5432/name")
 	}
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return nil, c.usage("read the connection string in %s: it is neither a URL such as postgres://user@localhost:5432/name nor key=value pairs that PostgreSQL knows", from)
-	}
+	return from, dsn, err
+}
+
+func (c *call) unreadable(from string) error {
+	return c.usage("read the connection string in %s: it is neither a URL such as postgres://user@localhost:5432/name nor key=value pairs that PostgreSQL knows", from)
+}
+
+// prepare sets what the connection string leaves open.
+func prepare(config *pgx.ConnConfig) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
@@ -105,15 +123,33 @@ func (c *call) connect(ctx context.Context) (*pgx.Conn, error) {
 	if config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // as good for a few statements, and a pooler loses none
 	}
+}
+
+// connect opens the database. No error of it shows the connection string,
+// which holds a password.
+func (c *call) connect(ctx context.Context) (*pgx.Conn, error) {
+	from, dsn, err := c.dsn()
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, c.unreadable(from)
+	}
+	prepare(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		cause := err
-		if inner := errors.Unwrap(err); inner != nil {
-			cause = inner // without the driver's own preface
-		}
-		return nil, fmt.Errorf("connect to database %q on %s:%d as %q (from %s): %w", config.Database, config.Host, config.Port, config.User, from, cause)
+		return nil, unreachable(config, from, err)
 	}
 	return conn, nil
+}
+
+func unreachable(config *pgx.ConnConfig, from string, err error) error {
+	cause := err
+	if inner := errors.Unwrap(err); inner != nil {
+		cause = inner // without the driver's own preface
+	}
+	return fmt.Errorf("connect to database %q on %s:%d as %q (from %s): %w", config.Database, config.Host, config.Port, config.User, from, cause)
 }
 
 // withDatabase runs do on a connection.

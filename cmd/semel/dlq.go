@@ -89,6 +89,11 @@ func (c *call) checkConsumer(ctx context.Context, conn *pgx.Conn, store dlq.Stor
 	if err != nil || slices.Contains(names, name) {
 		return err
 	}
+	return noConsumer(name, names)
+}
+
+// noConsumer tells what a name could have meant.
+func noConsumer(name string, names []string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("no consumer %q: none has run here yet", name)
 	}

@@ -44,6 +44,9 @@ func TestMigrateGrants_Operator(t *testing.T) {
 
 	db := pgtest.New(t)
 	deadLetters(t, db)
+	events(t, db)
+	_, err := db.Pool.Exec(t.Context(), `INSERT INTO processed_messages (consumer_id, message_id, outcome, processed_at) VALUES (1, gen_random_uuid(), 1, '2026-03-01')`)
+	require.NoError(t, err)
 	operator := as(t, db, "-operator")
 
 	for _, args := range [][]string{
@@ -51,6 +54,10 @@ func TestMigrateGrants_Operator(t *testing.T) {
 		{"dlq", "list", "-state", "all"},
 		{"dlq", "list", "-consumer", "shipping", "-json"},
 		{"dlq", "show", "1"},
+		{"outbox", "status"},
+		{"outbox", "list", "-json"},
+		{"outbox", "show", eventID(1)},
+		{"check", "-max-dead", "9", "-max-quarantined", "9"},
 	} {
 		require.Equal(t, works(t, db, args...), works(t, operator, args...))
 	}
@@ -58,5 +65,15 @@ func TestMigrateGrants_Operator(t *testing.T) {
 	r := semel(t, operator.URL, "migrate", "down", "-to", "0", "-yes", "-schema", db.Schema)
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "the database role lacks a right")
+	for _, args := range [][]string{
+		{"outbox", "retry", eventID(3), "-yes"},
+		{"outbox", "discard", eventID(3), "-yes"},
+		{"outbox", "purge", "-older", "1h", "-yes"},
+		{"inbox", "purge", "-older", "1d", "-yes"},
+	} {
+		r := semel(t, operator.URL, append(args, "-schema", db.Schema)...)
+		require.Equal(t, 1, r.code, args)
+		require.Contains(t, r.stderr, "permission denied")
+	}
 	require.Contains(t, works(t, db, "dlq", "list"), "evt_1")
 }

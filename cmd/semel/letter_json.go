@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
 )
 
 // summary is a dead letter without payload and headers, for machines. The
@@ -51,9 +52,15 @@ func summary(l *dlq.Letter) object {
 // whole is summary with payload and headers.
 func whole(l *dlq.Letter) object {
 	out := summary(l)
-	out.put("payload", l.Message.Payload)
-	headers := make([]object, 0, len(l.Message.Headers))
-	for _, h := range l.Message.Headers {
+	out.putContent(l.Message.Headers, l.Message.Payload)
+	return out
+}
+
+// putContent sets headers and payload.
+func (o object) putContent(hs handler.Headers, payload []byte) {
+	o.put("payload", payload)
+	headers := make([]object, 0, len(hs))
+	for _, h := range hs {
 		header := object{}
 		header.put("name", []byte(h.Name))
 		header.put("value", h.Value)
@@ -62,6 +69,5 @@ func whole(l *dlq.Letter) object {
 		}
 		headers = append(headers, header)
 	}
-	out["headers"] = headers
-	return out
+	o["headers"] = headers
 }

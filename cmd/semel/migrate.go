@@ -190,9 +190,9 @@ func migrateGrants(_ context.Context, c *call) error {
 		does string
 		name *string
 	}{
-		{role: schema.Application, does: "runs consumers"},
-		{role: schema.Operator, does: "reads dead letters and what was handled"},
-		{role: schema.Relay, does: "publishes events (nothing to grant yet)"},
+		{role: schema.Application, does: "runs consumers and writes events"},
+		{role: schema.Operator, does: "looks at what was handled, what is dead and what is to be published"},
+		{role: schema.Relay, does: "publishes events"},
 	}
 	for i, p := range parts {
 		parts[i].name = c.flags.String(string(p.role), "", "the `role` that "+p.does)

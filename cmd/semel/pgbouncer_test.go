@@ -15,12 +15,19 @@ func TestPgBouncer(t *testing.T) {
 
 	db := pgtest.New(t)
 	deadLetters(t, db)
+	events(t, db)
 	through := &pgtest.DB{Schema: db.Schema, URL: db.PgBouncer(t)}
 
 	for range 2 {
 		for _, args := range [][]string{
 			{"dlq", "list", "-consumer", "shipping"},
 			{"dlq", "show", "1"},
+			{"outbox", "status"},
+			{"outbox", "list"},
+			{"outbox", "show", eventID(2)},
+			{"outbox", "purge", "-older", "400d", "-yes"},
+			{"inbox", "purge", "-older", "400d", "-yes"},
+			{"check", "-max-dead", "9"},
 			{"migrate", "status"},
 			{"migrate", "up"},
 		} {
@@ -28,5 +35,5 @@ func TestPgBouncer(t *testing.T) {
 		}
 	}
 	require.Contains(t, works(t, through, "migrate", "down", "-to", "0", "-yes"), "took back 1 create_tables\n")
-	require.Equal(t, "applied 1 create_tables\n", works(t, through, "migrate", "up"))
+	require.Equal(t, "applied 1 create_tables\napplied 2 create_outbox\n", works(t, through, "migrate", "up"))
 }

@@ -20,13 +20,13 @@ func (e *usageError) Error() string {
 }
 
 // exitCode is 0 for success and for help that was asked for, 2 for a command
-// line that cannot be understood, 1 for all else.
+// line that cannot be understood and for a limit that is passed, 1 for all else.
 func exitCode(err error) int {
 	var usage *usageError
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.Is(err, errOver):
 		return 2
 	}
 	return 1
@@ -45,6 +45,10 @@ func commands() []command {
 	return []command{
 		{name: "migrate", summary: "Create and change the tables.", group: migrateCommands()},
 		{name: "dlq", summary: "Look at the dead letters: messages that wait for a person.", group: dlqCommands()},
+		{name: "outbox", summary: "Look after the events that are to be published.", group: outboxCommands()},
+		{name: "inbox", summary: "Look after what was handled.", group: inboxCommands()},
+		{name: "check", synopsis: " [flags]", summary: "Compare what waits with limits, for a monitoring system.", do: check},
+		{name: "relay", synopsis: " -kafka BROKERS | -amqp URL [flags]", summary: "Publish the events of the outbox until it is told to stop.", do: relay},
 	}
 }
 
@@ -52,16 +56,16 @@ func commands() []command {
 // before it returns it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root := command{name: "semel", summary: "Every message handled once, or in front of a person.", group: commands()}
-	err := root.run(ctx, "semel", args, stdout)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	err := root.run(ctx, "semel", args, stdout, stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) && !errors.Is(err, errOver) { // those have said all
 		fmt.Fprintf(stderr, "semel: %s\n", printable(err.Error()))
 	}
 	return err
 }
 
-func (c command) run(ctx context.Context, path string, args []string, stdout io.Writer) error {
+func (c command) run(ctx context.Context, path string, args []string, stdout, stderr io.Writer) error {
 	if c.group == nil {
-		return c.do(ctx, newCall(c, path, args, stdout))
+		return c.do(ctx, newCall(c, path, args, stdout, stderr))
 	}
 	if len(args) == 0 {
 		return &usageError{path, path + " needs a command: " + c.names()}
@@ -73,10 +77,10 @@ func (c command) run(ctx context.Context, path string, args []string, stdout io.
 	}
 	for _, sub := range c.group {
 		if sub.name == args[0] {
-			return sub.run(ctx, path+" "+sub.name, args[1:], stdout)
+			return sub.run(ctx, path+" "+sub.name, args[1:], stdout, stderr)
 		}
 	}
-	return &usageError{path, fmt.Sprintf("%s has no command %q, but: %s", path, args[0], c.names())}
+	return &usageError{path, fmt.Sprintf("%s has no command %q, but: %s", path, masked(args[0]), c.names())}
 }
 
 func (c command) names() string {

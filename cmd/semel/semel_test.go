@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,20 +43,29 @@ type result struct {
 	code           int
 }
 
-// semel runs the program with $DATABASE_URL set to url, unset if that is empty.
-func semel(t *testing.T, url string, args ...string) result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+// named are the variables that name services, which a test sets itself.
+var named = [...]string{"DATABASE_URL=", "PG", "KAFKA_", "AMQP_"}
+
+// program is the program with $DATABASE_URL set to url, unset if that is empty.
+func program(ctx context.Context, url string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, binary, args...)
 	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "DATABASE_URL=") && !strings.HasPrefix(variable, "PG") {
+		if !slices.ContainsFunc(named[:], func(name string) bool { return strings.HasPrefix(variable, name) }) {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
 	if url != "" {
 		cmd.Env = append(cmd.Env, "DATABASE_URL="+url)
 	}
+	return cmd
+}
+
+// semel runs the program to its end.
+func semel(t *testing.T, url string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := program(ctx, url, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -98,6 +108,11 @@ func TestHelp(t *testing.T) {
 		"help_dlq.txt":     {"dlq", "--help"},
 		"help_list.txt":    {"dlq", "list", "-h"},
 		"help_show.txt":    {"dlq", "show", "-h"},
+		"help_outbox.txt":  {"outbox", "-h"},
+		"help_retry.txt":   {"outbox", "retry", "-h"},
+		"help_purge.txt":   {"inbox", "purge", "-h"},
+		"help_check.txt":   {"check", "-h"},
+		"help_relay.txt":   {"relay", "-h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,15 +137,15 @@ func TestCommandLine_Refused(t *testing.T) {
 		code int
 		want string
 	}{
-		{name: "Nothing", code: 2, want: "semel needs a command: migrate, dlq\nRun \"semel -h\" for help."},
-		{name: "UnknownCommand", args: []string{"migrat"}, code: 2, want: `semel has no command "migrat", but: migrate, dlq`},
+		{name: "Nothing", code: 2, want: "semel needs a command: migrate, dlq, outbox, inbox, check, relay\nRun \"semel -h\" for help."},
+		{name: "UnknownCommand", args: []string{"migrat"}, code: 2, want: `semel has no command "migrat", but: migrate, dlq, outbox`},
 		{name: "UnknownSubcommand", args: []string{"dlq", "lst"}, code: 2, want: "semel dlq has no command \"lst\", but: list, show\nRun \"semel dlq -h\" for help."},
 		{name: "NoSubcommand", args: []string{"migrate"}, code: 2, want: "semel migrate needs a command: up, down, status, print, grants"},
 		{name: "UnknownFlag", args: []string{"migrate", "up", "-nope"}, code: 2, want: "flag provided but not defined: -nope"},
 		{name: "StrayArgument", args: []string{"migrate", "up", "now"}, code: 2, want: `semel migrate up takes no argument, but got "now"`},
 		{name: "TerminalCodesInArgument", args: []string{"\x1b[2J"}, code: 2, want: `semel has no command "\x1b[2J"`},
 		{name: "SchemaTooLong", args: []string{"migrate", "print", "-schema", strings.Repeat("x", 64)}, code: 2, want: "64 bytes, PostgreSQL allows 63"},
-		{name: "UpTooFar", args: []string{"migrate", "up", "-to", "99"}, code: 2, want: "-to 99: the versions to go up to are 1 to 1"},
+		{name: "UpTooFar", args: []string{"migrate", "up", "-to", "99"}, code: 2, want: "-to 99: the versions to go up to are 1 to 2"},
 		{name: "DownWithoutTarget", args: []string{"migrate", "down", "-yes"}, code: 2, want: "say with -to how far to go down"},
 		{name: "PrintWrongWay", args: []string{"migrate", "print", "-from", "1", "-to", "0"}, code: 2, want: "there is no way up from version 1 to 0"},
 		{name: "GrantsToNobody", args: []string{"migrate", "grants"}, code: 2, want: "name a database role: -application, -operator or -relay"},
@@ -139,6 +154,26 @@ func TestCommandLine_Refused(t *testing.T) {
 		{name: "ShowBadID", args: []string{"dlq", "show", "evt_1"}, code: 2, want: `"evt_1" is no id of a dead letter`},
 		{name: "ListBadState", args: []string{"dlq", "list", "-state", "lost"}, code: 2, want: `-state "lost": it is one of open, replaying`},
 		{name: "ListBadLimit", args: []string{"dlq", "list", "-limit", "0"}, code: 2, want: "-limit must be at least 1"},
+		{name: "SecretAsArgument", args: []string{"relay", "amqp://user:hunter2@localhost"}, code: 2, want: `semel relay takes no argument, but got "amqp://..."`},
+		{name: "SecretAsCommand", args: []string{"password=hunter2"}, code: 2, want: `semel has no command "password..."`},
+		{name: "EventBadState", args: []string{"outbox", "list", "-state", "lost"}, code: 2, want: `-state "lost": it is one of pending, waiting, quarantined, published, discarded, all`},
+		{name: "EventTwoStates", args: []string{"outbox", "list", "-state", "pending", "-quarantined"}, code: 2, want: "-quarantined and -state pending exclude each other"},
+		{name: "EventBadAge", args: []string{"outbox", "list", "-older", "yesterday"}, code: 2, want: "it must be like 10m, 36h or 14d"},
+		{name: "EventAgeInTheFuture", args: []string{"outbox", "list", "-older", "-1h"}, code: 2, want: "it must be like 10m, 36h or 14d"},
+		{name: "EventBadLimit", args: []string{"outbox", "list", "-limit", "0"}, code: 2, want: "-limit must be at least 1"},
+		{name: "EventBadID", args: []string{"outbox", "show", "evt_1"}, code: 2, want: `"evt_1" is no id of an event: it is a UUID`},
+		{name: "EventWithoutID", args: []string{"outbox", "show"}, code: 2, want: "needs one argument"},
+		{name: "RetryNothing", args: []string{"outbox", "retry", "-type", "order"}, code: 2, want: "name events by their ids, or choose those in quarantine with -quarantined"},
+		{name: "RetryBoth", args: []string{"outbox", "retry", "0193c000-0000-7000-8000-000000000001", "-quarantined"}, code: 2, want: "not both"},
+		{name: "DiscardBadID", args: []string{"outbox", "discard", "1"}, code: 2, want: `"1" is no id of an event`},
+		{name: "PurgeWithoutAge", args: []string{"outbox", "purge", "-yes"}, code: 2, want: "say with -older what is old"},
+		{name: "PurgeBadBatch", args: []string{"outbox", "purge", "-older", "1d", "-batch", "0"}, code: 2, want: "-batch must be at least 1"},
+		{name: "PurgeYoung", args: []string{"inbox", "purge", "-older", "23h", "-yes"}, code: 2, want: "-older 23h0m0s: what was handled is kept for at least 24h0m0s"},
+		{name: "CheckNothing", args: []string{"check"}, code: 1, want: "say what to check: -max-pending-age, -max-quarantined, -max-dead"},
+		{name: "CheckNegative", args: []string{"check", "-max-dead", "-1"}, code: 1, want: "must not be negative"},
+		{name: "CheckUnknownFlag", args: []string{"check", "-max-ded", "1"}, code: 1, want: "flag provided but not defined"},
+		{name: "CheckNoDatabase", args: []string{"check", "-max-dead", "1"}, code: 1, want: "set $DATABASE_URL or give -database"},
+		{name: "CheckUnreachable", url: nowhere, args: []string{"check", "-max-dead", "1"}, code: 1, want: `connect to database "db"`},
 		{name: "NoDatabase", args: []string{"migrate", "status"}, code: 2, want: "set $DATABASE_URL or give -database"},
 		{name: "NoConnectionString", url: "postgres://user:hunter2@[bad/db", args: []string{"dlq", "list"}, code: 2, want: "read the connection string in $DATABASE_URL"},
 		{name: "NoConnectionStringFlag", args: []string{"dlq", "list", "-database", "user password=hunter2"}, code: 2, want: "read the connection string in -database"},

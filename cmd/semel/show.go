@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
 )
 
 func dlqShow(ctx context.Context, c *call) error {
@@ -42,11 +43,7 @@ func dlqShow(ctx context.Context, c *call) error {
 // printLetter shows a dead letter to a person.
 func printLetter(w io.Writer, l *dlq.Letter) {
 	m, o := l.Message, &l.Message.Origin
-	field := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(w, "%-15s %s\n", name, oneLine(value, lineWidth))
-		}
-	}
+	field := fields(w)
 	field("dead letter", strconv.FormatInt(l.ID, 10))
 	field("consumer", consumerName(l))
 	field("reason", string(l.Reason))
@@ -92,9 +89,23 @@ func printLetter(w io.Writer, l *dlq.Letter) {
 			fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(printable(text), "\n", "\n    "))
 		}
 	}
-	if len(m.Headers) > 0 {
+	printContent(w, m.Headers, m.Payload)
+}
+
+// fields returns what writes a line for each value that is not empty.
+func fields(w io.Writer) func(name, value string) {
+	return func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%-15s %s\n", name, oneLine(value, lineWidth))
+		}
+	}
+}
+
+// printContent shows headers and payload to a person.
+func printContent(w io.Writer, headers handler.Headers, payload []byte) {
+	if len(headers) > 0 {
 		fmt.Fprint(w, "\nheaders\n")
-		for _, h := range m.Headers {
+		for _, h := range headers {
 			value := "(no value)"
 			if h.Value != nil {
 				value = oneLine(string(h.Value), lineWidth)
@@ -103,12 +114,12 @@ func printLetter(w io.Writer, l *dlq.Letter) {
 		}
 	}
 	switch {
-	case m.Payload == nil:
+	case payload == nil:
 		fmt.Fprint(w, "\nno payload (a tombstone)\n")
-	case len(m.Payload) == 0:
+	case len(payload) == 0:
 		fmt.Fprint(w, "\nempty payload\n")
 	default:
-		fmt.Fprintf(w, "\npayload, %d bytes\n%s", len(m.Payload), body(m.Payload))
+		fmt.Fprintf(w, "\npayload, %d bytes\n%s", len(payload), body(payload))
 	}
 }
 

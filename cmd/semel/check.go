@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/schema"
+)
+
+// errOver is a check that found a limit passed. It has told so.
+var errOver = errors.New("over a limit")
+
+// check compares what waits with limits. Exit code 2 says that one is passed;
+// whatever keeps it from finding out, the command line too, is a 1.
+func check(ctx context.Context, c *call) error {
+	err := c.check(ctx)
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return errors.New(usage.Error())
+	}
+	return err
+}
+
+func (c *call) check(ctx context.Context) error {
+	c.needsDatabase()
+	var maxAge age
+	c.flags.Var(&maxAge, "max-pending-age", "how long ago the oldest event may have been written that is to be published and not in quarantine: an `age` as 5m")
+	maxQuarantined := c.flags.Int64("max-quarantined", 0, "how many events may be in quarantine")
+	maxDead := c.flags.Int64("max-dead", 0, "how many dead letters may be open")
+	if err := c.parseNoArguments(); err != nil {
+		return err
+	}
+	asked := map[string]bool{}
+	c.flags.Visit(func(f *flag.Flag) { asked[f.Name] = true })
+	if !asked["max-pending-age"] && !asked["max-quarantined"] && !asked["max-dead"] {
+		return c.usage("say what to check: -max-pending-age, -max-quarantined, -max-dead")
+	}
+	if *maxQuarantined < 0 || *maxDead < 0 {
+		return c.usage("-max-quarantined and -max-dead must not be negative")
+	}
+	return c.withDatabase(ctx, func(conn *pgx.Conn) error {
+		if err := schema.Check(ctx, conn, c.schema); err != nil {
+			return err
+		}
+		var events outbox.KindStatus
+		if asked["max-pending-age"] || asked["max-quarantined"] {
+			st, err := outbox.NewStore(c.schema).Status(ctx, conn)
+			if err != nil {
+				return err
+			}
+			events = st.Total()
+		}
+		over := false
+		say := func(name, figure, limit string, isOver bool) {
+			verdict := "ok"
+			if isOver {
+				verdict, over = "OVER", true
+			}
+			fmt.Fprintf(c.stdout, "%-4s %s %s, limit %s\n", verdict, name, figure, limit)
+		}
+		if asked["max-pending-age"] {
+			limit := time.Duration(maxAge)
+			say("pending age", ageText(events.Oldest), ageText(limit), events.Oldest > limit)
+		}
+		if asked["max-quarantined"] {
+			say("quarantined", strconv.FormatInt(events.Quarantined, 10), strconv.FormatInt(*maxQuarantined, 10), events.Quarantined > *maxQuarantined)
+		}
+		if asked["max-dead"] {
+			dead, err := dlq.NewStore(c.schema).Count(ctx, conn, dlq.Filter{State: dlq.Open})
+			if err != nil {
+				return err
+			}
+			say("dead", strconv.FormatInt(dead, 10), strconv.FormatInt(*maxDead, 10), dead > *maxDead)
+		}
+		if over {
+			return errOver
+		}
+		return nil
+	})
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/schema"
+)
+
+func inboxCommands() []command {
+	return []command{
+		{name: "purge", synopsis: " -older AGE -yes [flags]", summary: "Delete the records of messages that were handled long ago.", do: inboxPurge},
+	}
+}
+
+// tellEvery is how often a long purge says how far it is.
+const tellEvery = 10 * time.Second
+
+// purge is the command line that both purges have.
+type purge struct {
+	older  time.Duration
+	batch  int
+	yes    bool
+	asJSON bool
+}
+
+func (c *call) purgeFlags() *purge {
+	p := &purge{}
+	c.needsDatabase()
+	c.flags.Var((*age)(&p.older), "older", "delete what is older than this `age`: 36h, 14d")
+	c.flags.IntVar(&p.batch, "batch", 10_000, "how many rows one transaction deletes at most")
+	c.flags.BoolVar(&p.yes, "yes", false, "do it; without it only say what would be deleted")
+	c.flags.BoolVar(&p.asJSON, "json", false, "print JSON")
+	return p
+}
+
+func (c *call) parsePurge(p *purge) error {
+	if err := c.parseNoArguments(); err != nil {
+		return err
+	}
+	if p.older == 0 {
+		return c.usage("say with -older what is old: 36h, 14d")
+	}
+	if p.batch < 1 {
+		return c.usage("-batch must be at least 1")
+	}
+	return nil
+}
+
+func outboxPurge(ctx context.Context, c *call) error {
+	p := c.purgeFlags()
+	if err := c.parsePurge(p); err != nil {
+		return err
+	}
+	return c.withOutbox(ctx, func(conn *pgx.Conn, store outbox.Store) error {
+		what := fmt.Sprintf("events that were published or discarded more than %s ago", ageText(p.older))
+		return c.purge(p, what, func(progress func(int64, float64)) (int64, error) {
+			return store.Purge(ctx, conn, p.older, outbox.PurgeConfig{Batch: p.batch, Progress: progress})
+		})
+	})
+}
+
+func inboxPurge(ctx context.Context, c *call) error {
+	p := c.purgeFlags()
+	consumer := c.flags.String("consumer", "", "only of the consumer of this `name`")
+	if err := c.parsePurge(p); err != nil {
+		return err
+	}
+	if p.older < dedup.MinRetention {
+		return c.usage("-older %s: what was handled is kept for at least %s: copies of it may be on their way", ageText(p.older), ageText(dedup.MinRetention))
+	}
+	return c.withDatabase(ctx, func(conn *pgx.Conn) error {
+		if err := schema.Check(ctx, conn, c.schema); err != nil {
+			return err
+		}
+		what := "messages that were handled"
+		if *consumer != "" {
+			names, err := dlq.NewStore(c.schema).Consumers(ctx, conn)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(names, *consumer) {
+				return noConsumer(*consumer, names)
+			}
+			what = fmt.Sprintf("messages that consumer %q handled", *consumer)
+		}
+		what = fmt.Sprintf("the records of %s more than %s ago", what, ageText(p.older))
+		return c.purge(p, what, func(progress func(int64, float64)) (int64, error) {
+			return dedup.NewStore(c.schema).Purge(ctx, conn, p.older, dedup.PurgeConfig{Consumer: *consumer, Batch: p.batch, Progress: progress})
+		})
+	})
+}
+
+// purge says what is deleted, and with -yes does it.
+func (c *call) purge(p *purge, what string, do func(progress func(int64, float64)) (int64, error)) error {
+	if !p.asJSON {
+		fmt.Fprintf(c.stdout, "deletes %s\n", what)
+	}
+	if !p.yes {
+		return errNotConfirmed
+	}
+	told := time.Now()
+	deleted, err := do(func(deleted int64, part float64) {
+		if time.Since(told) >= tellEvery {
+			told = time.Now()
+			fmt.Fprintf(c.stderr, "%d deleted, %.0f %% of the table done\n", deleted, 100*part)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if p.asJSON {
+		return writeJSON(c.stdout, object{"deleted": deleted})
+	}
+	fmt.Fprintf(c.stdout, "%d deleted\n", deleted)
+	return nil
+}
