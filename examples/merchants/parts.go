@@ -59,9 +59,11 @@ func runRelay(ctx context.Context, c partConfig) error {
 	}
 	defer pool.Close()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers...), kgo.Dialer(broker.Through(c.Gate, c.Name)),
-		// The client's own retries are part of an attempt: they must end within it.
+		// The client's own retries are part of an attempt: they must end within it,
+		// and a broker that is back must be found within it.
 		kgo.RecordDeliveryTimeout(attemptTimeout),
-		kgo.RetryBackoffFn(func(int) time.Duration { return attemptTimeout / 10 }))
+		kgo.RetryBackoffFn(func(int) time.Duration { return attemptTimeout / 10 }),
+		kgo.MetadataMinAge(attemptTimeout/4))
 	if err != nil {
 		return err
 	}
