@@ -72,21 +72,26 @@ func (q *queue) client() string { return "amqp091" }
 
 // fill publishes all messages, persistent, and waits until the broker has them.
 func (q *queue) fill(ctx context.Context) error {
-	var last *amqp.DeferredConfirmation
-	for i, msg := range q.msgs {
-		confirmation, err := q.channel.PublishWithDeferredConfirmWithContext(ctx, "", q.name, false, false, amqp.Publishing{
+	return q.publish(ctx, len(q.msgs), func(i int) amqp.Publishing {
+		msg := q.msgs[i]
+		return amqp.Publishing{
 			MessageId: msg.ID, Type: msg.Type, Body: msg.Payload, DeliveryMode: amqp.Persistent,
 			Headers: amqp.Table{"message-key": string(msg.Key)},
-		})
-		if err != nil {
-			return fmt.Errorf("publish to queue %s: %w", q.name, err)
 		}
-		if i%1000 == 999 { // a window: the broker is not to be flooded
-			err = confirmed(ctx, last)
-			last = confirmation
-		}
-		if i == len(q.msgs)-1 {
-			err = errors.Join(err, confirmed(ctx, confirmation))
+	})
+}
+
+// confirmWindow is how many messages may be out without a confirm.
+const confirmWindow = 1000
+
+// publish publishes n messages and waits until the broker has confirmed them.
+func (q *queue) publish(ctx context.Context, n int, message func(i int) amqp.Publishing) error {
+	var out [confirmWindow]*amqp.DeferredConfirmation
+	for i := range n + confirmWindow {
+		slot := &out[i%confirmWindow]
+		err := confirmed(ctx, *slot)
+		if *slot = nil; err == nil && i < n {
+			*slot, err = q.channel.PublishWithDeferredConfirmWithContext(ctx, "", q.name, true, false, message(i))
 		}
 		if err != nil {
 			return fmt.Errorf("publish to queue %s: %w", q.name, err)

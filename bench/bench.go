@@ -26,11 +26,13 @@ type bench struct {
 	messages int
 	rows     int
 	waiting  int
+	events   int
+	pending  int
 
 	cpuProfile, memProfile string
 }
 
-// benchmark is one number that we promise something about.
+// benchmark is one number, and what we promise about it.
 type benchmark struct {
 	name    string
 	target  target
@@ -48,6 +50,20 @@ func benchmarks() []benchmark {
 		{"run.rss_mb", atMost(100), (*bench).memory},
 		{"row.bytes", atMost(115), (*bench).rowBytes},
 		{"engine.allocs", atMost(12), (*bench).allocs},
+		{"outbox.write.vs_insert", atLeast(0.9), (*bench).outboxWrite},
+		{"outbox.notify_tax", atLeast(0.95), (*bench).notifyTax},
+		{"relay.db.vs_skip_locked", atLeast(1.1), (*bench).relayDB},
+		{"relay.db.vs_skip_locked_best", atLeast(1.1), (*bench).relayBest},
+		{"relay.hot_key.vs_skip_locked", atLeast(0.9), (*bench).relayHot},
+		{"relay.held_snapshot", atLeast(0.8), (*bench).relayHeld},
+		{"relay.kafka.vs_parts", atLeast(0.9), (*bench).relayKafka},
+		{"relay.hot_key.kafka", atLeast(0.8), (*bench).relayKafkaHot},
+		{"relay.amqp.vs_parts", atLeast(0.9), (*bench).relayAMQP},
+		{"relay.hot_key.amqp", noTarget(), (*bench).relayAMQPHot},
+		{"relay.writers_p99", atMost(1.2), (*bench).relayWriters},
+		{"relay.latency_over_raw_ms", atMost(20), (*bench).relayLatency},
+		{"relay.rss_mb", atMost(100), (*bench).relayMemory},
+		{"purge.writers_p99", atMost(1.5), (*bench).purgeWriters},
 	}
 }
 

@@ -28,6 +28,7 @@ func TestResult_Line(t *testing.T) {
 		{name: "AsPrinted", value: 0.8999, target: atLeast(0.9), want: "BENCH a.b 0.90 (target >= 0.9: met; 5 pairs)"},
 		{name: "BelowTheLeast", value: 0.89, target: atLeast(0.9), want: "BENCH a.b 0.89 (target >= 0.9: missed; 5 pairs)"},
 		{name: "AtTheMost", value: 12, target: atMost(12), want: "BENCH a.b 12.00 (target <= 12: met; 5 pairs)"},
+		{name: "NoTarget", value: 0.5, target: noTarget(), want: "BENCH a.b 0.50 (no target; 5 pairs)"},
 		{name: "AboveTheMost", value: 12.25, target: atMost(12), want: "BENCH a.b 12.25 (target <= 12: missed; 5 pairs)"},
 	}
 	for _, tt := range tests {
@@ -70,6 +71,19 @@ func TestPairs_ComparesWithinAPair(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 1.5, r.value, 1e-9)
 	require.Equal(t, "abbaab", order.String())
+}
+
+func TestCompare_Difference(t *testing.T) {
+	t.Parallel()
+
+	number := func(n float64) func(context.Context) (float64, error) {
+		return func(context.Context) (float64, error) { return n, nil }
+	}
+
+	r, err := (&bench{rounds: 2}).compare(t.Context(), difference("%.1f ms"), side{"a", number(3)}, side{"b", number(1.25)})
+
+	require.NoError(t, err)
+	require.Equal(t, "BENCH x 1.75 (target <= 2: met; min 1.75, max 1.75 of 2 pairs; [a 3.0 ms, b 1.2 ms])", r.line("x", atMost(2)))
 }
 
 // Ids are stored as they are and rise with time: that is what row.bytes is about.
@@ -152,6 +166,7 @@ func TestRun_BadFlags(t *testing.T) {
 	}{
 		{name: "Pattern", args: []string{"-run", "("}, want: regexp.MustCompile(`read -run: .*missing closing`)},
 		{name: "NoRounds", args: []string{"-rounds", "0"}, want: regexp.MustCompile(`-rounds must be at least 1`)},
+		{name: "FewEvents", args: []string{"-events", "9999"}, want: regexp.MustCompile(`-events and -pending at least 10000`)},
 		{name: "ShortRound", args: []string{"-for", "10ms"}, want: regexp.MustCompile(`-for at least 1s`)},
 	}
 	for _, tt := range tests {

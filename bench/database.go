@@ -33,7 +33,7 @@ type database struct {
 // dialFunc opens the connections of a pool.
 type dialFunc = pgconn.DialFunc
 
-// newDatabase makes a schema with our tables, the baseline's table and the
+// newDatabase makes a schema with our tables, the baseline's tables and the
 // accounts. The pool has room for n workers.
 func newDatabase(ctx context.Context, n int) (*database, error) {
 	db := &database{schema: "semel_bench_" + strings.ToLower(rand.Text()[:12])}
@@ -80,6 +80,7 @@ func (db *database) fill(ctx context.Context) error {
 	}
 	for _, statement := range []string{
 		byhand.Table,
+		byhand.OutboxTable,
 		`CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL)`,
 		fmt.Sprintf(`INSERT INTO accounts SELECT n, 0 FROM generate_series(1, %d) AS n`, accounts),
 		`VACUUM ANALYZE accounts`,

@@ -16,6 +16,12 @@ type handleFunc func(context.Context, *handler.Message) error
 // rate lets n workers handle one message after the other for d, and returns
 // how many they handled per second. Each worker has its own source of messages.
 func rate(ctx context.Context, n int, d time.Duration, next func(worker int) func() *handler.Message, handle handleFunc) (float64, error) {
+	end := time.Now().Add(d)
+	return rateWhile(ctx, n, func() bool { return time.Now().Before(end) }, next, handle)
+}
+
+// rateWhile is rate for as long as there is to be more.
+func rateWhile(ctx context.Context, n int, more func() bool, next func(worker int) func() *handler.Message, handle handleFunc) (float64, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	counts := make([]int, n)
 	began := time.Now()
@@ -23,7 +29,7 @@ func rate(ctx context.Context, n int, d time.Duration, next func(worker int) fun
 		message := next(worker)
 		group.Go(func() error {
 			count := 0
-			for time.Since(began) < d {
+			for more() {
 				if err := handle(ctx, message()); err != nil {
 					return err
 				}

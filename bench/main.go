@@ -28,8 +28,13 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 0 && args[0] == childArgument {
-		return consumeAsChild(ctx, stdout)
+	if len(args) > 0 {
+		switch args[0] {
+		case consumeArgument:
+			return consumeAsChild(ctx, stdout)
+		case relayArgument:
+			return relayAsChild(ctx, stdout)
+		}
 	}
 	b, err := configure(args, stdout, stderr)
 	if err != nil {
@@ -43,6 +48,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return b.measureAll(ctx)
 }
 
+// fewestEvents is below what a rate can be measured of.
+const fewestEvents = 10_000
+
 func configure(args []string, stdout, stderr io.Writer) (*bench, error) {
 	b := &bench{stdout: stdout, stderr: stderr}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -50,9 +58,11 @@ func configure(args []string, stdout, stderr io.Writer) (*bench, error) {
 	names := flags.String("run", "", "measure only the names that this regular expression matches")
 	flags.IntVar(&b.rounds, "rounds", 5, "pairs of rounds for each ratio; the median is judged")
 	flags.DurationVar(&b.round, "for", 5*time.Second, "how long each round takes")
-	flags.IntVar(&b.messages, "messages", 50_000, "messages of a topic or queue in kafka_run and amqp_run")
+	flags.IntVar(&b.messages, "messages", 50_000, "messages of a topic or queue in kafka_run, amqp_run and relay.amqp")
 	flags.IntVar(&b.rows, "rows", 1_000_000, "rows in row.bytes")
 	flags.IntVar(&b.waiting, "waiting", 1_000_000, "messages that wait in the topic in run.rss_mb")
+	flags.IntVar(&b.events, "events", 400_000, "events of an outbox that relays with nowhere to publish drain; with Kafka half as many")
+	flags.IntVar(&b.pending, "pending", 5_000_000, "events that wait in relay.rss_mb, and that are purged in purge.writers_p99")
 	flags.StringVar(&b.cpuProfile, "cpuprofile", "", "write a CPU profile of everything measured to this file")
 	flags.StringVar(&b.memProfile, "memprofile", "", "write a profile of every allocation to this file")
 	if err := flags.Parse(args); err != nil {
@@ -62,8 +72,8 @@ func configure(args []string, stdout, stderr io.Writer) (*bench, error) {
 	if b.names, err = regexp.Compile(*names); err != nil {
 		return nil, fmt.Errorf("read -run: %w", err)
 	}
-	if b.rounds < 1 || b.round < time.Second || b.messages < workers || b.rows < workers || b.waiting < workers {
-		return nil, fmt.Errorf("-rounds must be at least 1, -for at least 1s, -messages, -rows and -waiting at least %d", workers)
+	if b.rounds < 1 || b.round < time.Second || min(b.messages, b.rows, b.waiting) < workers || min(b.events, b.pending) < fewestEvents {
+		return nil, fmt.Errorf("-rounds must be at least 1, -for at least 1s, -messages, -rows and -waiting at least %d, -events and -pending at least %d", workers, fewestEvents)
 	}
 	return b, nil
 }

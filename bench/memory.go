@@ -1,16 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -19,15 +14,11 @@ import (
 
 // What the process whose memory is measured is told.
 const (
-	childArgument  = "consume"
-	schemaVariable = "SEMEL_BENCH_SCHEMA"
-	topicVariable  = "SEMEL_BENCH_TOPIC"
-	groupVariable  = "SEMEL_BENCH_GROUP"
+	consumeArgument = "consume"
+	schemaVariable  = "SEMEL_BENCH_SCHEMA"
+	topicVariable   = "SEMEL_BENCH_TOPIC"
+	groupVariable   = "SEMEL_BENCH_GROUP"
 )
-
-// memoryRounds is for how many rounds the process runs. What it holds does not
-// grow after the first seconds.
-const memoryRounds = 6
 
 // memory measures a process that runs a source while far more messages wait
 // than it may hold.
@@ -49,7 +40,7 @@ func (b *bench) memory(ctx context.Context) (result, error) {
 		}
 		left -= n
 	}
-	peak, handled, err := b.watchChild(ctx, db, t)
+	peak, handled, err := b.watchChild(ctx, consumeArgument, schemaVariable+"="+db.schema, topicVariable+"="+t.name, groupVariable+"="+t.group())
 	if err != nil {
 		return result{}, err
 	}
@@ -65,44 +56,8 @@ func (b *bench) memory(ctx context.Context) (result, error) {
 	}, nil
 }
 
-// watchChild runs this program again as a consumer, ends it by closing its
-// input, and returns the most memory it held, in MiB.
-func (b *bench) watchChild(ctx context.Context, db *database, t *topic) (peak float64, handled int, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	program, err := os.Executable()
-	if err != nil {
-		return 0, 0, err
-	}
-	cmd := exec.CommandContext(ctx, program, childArgument)
-	cmd.Env = append(os.Environ(), schemaVariable+"="+db.schema, topicVariable+"="+t.name, groupVariable+"="+t.group())
-	cmd.Stderr = b.stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return 0, 0, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := cmd.Start(); err != nil {
-		return 0, 0, fmt.Errorf("start a consumer: %w", err)
-	}
-	stop := time.AfterFunc(memoryRounds*b.round, func() { _ = stdin.Close() })
-	defer stop.Stop()
-	var kilobytes float64
-	if _, err := fmt.Fscan(bufio.NewReader(stdout), &kilobytes, &handled); err != nil {
-		cancel()
-		return 0, 0, errors.Join(fmt.Errorf("read what the consumer says: %w", err), cmd.Wait())
-	}
-	return kilobytes / 1024, handled, cmd.Wait()
-}
-
-// consumeAsChild runs a source until its input ends, and says how much memory
-// the process had at its highest, and how many messages it has handled.
+// consumeAsChild runs a source.
 func consumeAsChild(ctx context.Context, stdout io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	db := &database{schema: os.Getenv(schemaVariable)}
 	pool, err := newPool(ctx, db.schema, workers, nil)
 	if err != nil {
@@ -113,34 +68,11 @@ func consumeAsChild(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
 	src := kafka.NewSource(
 		kafka.SourceConfig{Group: os.Getenv(groupVariable), Topics: []string{os.Getenv(topicVariable)}, Logger: silent()},
 		kgo.SeedBrokers(strings.Split(os.Getenv(brokersVariable), ",")...))
-	if err := in.Run(ctx, src); err != nil {
-		return err
-	}
-	peak, err := peakMemory()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(stdout, peak, in.Stats().Processed)
-	return nil
-}
-
-// peakMemory is the most memory this process has held, in kilobytes.
-func peakMemory() (int, error) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, fmt.Errorf("read the process's status (Linux only): %w", err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmHWM:" {
-			return strconv.Atoi(fields[1])
-		}
-	}
-	return 0, errors.New("read the process's status: it has no VmHWM")
+	return asChild(ctx, stdout, func(ctx context.Context) (int64, error) {
+		err := in.Run(ctx, src)
+		return in.Stats().Processed, err
+	})
 }

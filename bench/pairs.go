@@ -7,40 +7,60 @@ import (
 )
 
 // side is one of the two that are compared: it works for one round and returns
-// its rate in messages per second.
+// what it came to: a rate in messages per second, for most.
 type side struct {
-	name string
-	rate func(context.Context) (float64, error)
+	name    string
+	measure func(context.Context) (float64, error)
 }
 
-// pairs measures two sides in turn, and which one begins alternates too, so
-// that a machine that gets slower does not get slower for one of them only.
-// The ratio is taken within each pair; the median of these is the result.
+// comparison is how the numbers of a pair become one, and how they are printed.
+type comparison struct {
+	of     func(ours, theirs float64) float64
+	digits int    // of what comes out
+	format string // of the number of a side
+}
+
+func ratio(format string) comparison {
+	return comparison{of: func(ours, theirs float64) float64 { return ours / theirs }, digits: 3, format: format}
+}
+
+func difference(format string) comparison {
+	return comparison{of: func(ours, theirs float64) float64 { return ours - theirs }, digits: 2, format: format}
+}
+
+// pairs compares rates.
 func (b *bench) pairs(ctx context.Context, ours, theirs side) (result, error) {
-	var ratios, ourRates, theirRates []float64
+	return b.compare(ctx, ratio("%.0f/s"), ours, theirs)
+}
+
+// compare measures two sides in turn, and which one begins alternates too, so
+// that a machine that gets slower does not get slower for one of them only.
+// They are compared within each pair; the median of these is the result.
+func (b *bench) compare(ctx context.Context, c comparison, ours, theirs side) (result, error) {
+	var values, ourNumbers, theirNumbers []float64
 	for i := range b.rounds {
 		order := []side{ours, theirs}
 		if i%2 == 1 {
 			slices.Reverse(order)
 		}
-		rates := map[string]float64{}
+		numbers := map[string]float64{}
 		for _, s := range order {
-			rate, err := s.rate(ctx)
+			number, err := s.measure(ctx)
 			if err != nil {
 				return result{}, fmt.Errorf("round %d, %s: %w", i+1, s.name, err)
 			}
-			rates[s.name] = rate
+			numbers[s.name] = number
 		}
-		ratios = append(ratios, rates[ours.name]/rates[theirs.name])
-		ourRates = append(ourRates, rates[ours.name])
-		theirRates = append(theirRates, rates[theirs.name])
+		values = append(values, c.of(numbers[ours.name], numbers[theirs.name]))
+		ourNumbers = append(ourNumbers, numbers[ours.name])
+		theirNumbers = append(theirNumbers, numbers[theirs.name])
 	}
 	return result{
-		value:  median(ratios),
-		digits: 3,
+		value:  median(values),
+		digits: c.digits,
 		details: []string{
-			fmt.Sprintf("min %.3f, max %.3f of %d pairs", slices.Min(ratios), slices.Max(ratios), len(ratios)),
-			fmt.Sprintf("[%s %.0f/s, %s %.0f/s]", ours.name, median(ourRates), theirs.name, median(theirRates)),
+			fmt.Sprintf("min %.*f, max %.*f of %d pairs", c.digits, slices.Min(values), c.digits, slices.Max(values), len(values)),
+			fmt.Sprintf("[%s "+c.format+", %s "+c.format+"]", ours.name, median(ourNumbers), theirs.name, median(theirNumbers)),
 		},
 	}, nil
 }

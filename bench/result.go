@@ -11,16 +11,30 @@ import (
 type target struct {
 	bound float64
 	upper bool // the value must not be above it
+	none  bool // it is only printed
 }
 
 func atLeast(bound float64) target { return target{bound: bound} }
 func atMost(bound float64) target  { return target{bound: bound, upper: true} }
+
+func noTarget() target { return target{none: true} }
 
 func (t target) met(value float64) bool {
 	if t.upper {
 		return value <= t.bound
 	}
 	return value >= t.bound
+}
+
+func (t target) verdict(value float64) string {
+	switch {
+	case t.none:
+		return "no target"
+	case t.met(value):
+		return fmt.Sprintf("target %s: met", t)
+	default:
+		return fmt.Sprintf("target %s: missed", t)
+	}
 }
 
 func (t target) String() string {
@@ -40,11 +54,7 @@ type result struct {
 func (r result) line(name string, t target) string {
 	scale := math.Pow10(r.digits)
 	value := math.Round(r.value*scale) / scale
-	verdict := "missed"
-	if t.met(value) {
-		verdict = "met"
-	}
-	details := append([]string{fmt.Sprintf("target %s: %s", t, verdict)}, r.details...)
+	details := append([]string{t.verdict(value)}, r.details...)
 	return fmt.Sprintf("BENCH %s %.*f (%s)", name, r.digits, value, strings.Join(details, "; "))
 }
 
