@@ -64,9 +64,9 @@ func (s Store) Purge(ctx context.Context, db DB, retention time.Duration, cfg Pu
 	var blocks int64
 	err = db.QueryRow(ctx, s.queries().purgeStart, retention, s.queries().schema).Scan(&before, &blocks)
 	if err == nil {
-		deleted, err = heapwalk.Walk(ctx, blocks, cfg.Batch, func(ctx context.Context, from, to pgtype.TID, limit int) (n int64, err error) {
-			err = db.QueryRow(ctx, s.queries().purge, from, to, before, limit, consumer).Scan(&n)
-			return n, err
+		deleted, err = heapwalk.Walk(ctx, blocks, cfg.Batch, func(ctx context.Context, from, to pgtype.TID, limit int) (found, gone int64, err error) {
+			err = db.QueryRow(ctx, s.queries().purge, from, to, before, limit, consumer).Scan(&found, &gone)
+			return found, gone, err
 		}, cfg.Progress)
 	}
 	if err != nil {

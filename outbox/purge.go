@@ -32,7 +32,7 @@ type PurgeConfig struct {
 // Each batch is a short transaction of its own, so db is a pool or a connection
 // and no transaction. The purge rests between batches to leave room for
 // writers and relays.
-func (s Store) Purge(ctx context.Context, db execer, olderThan time.Duration, cfg PurgeConfig) (deleted int64, err error) {
+func (s Store) Purge(ctx context.Context, db querier, olderThan time.Duration, cfg PurgeConfig) (deleted int64, err error) {
 	if cfg.Batch == 0 {
 		cfg.Batch = defaultPurgeBatch
 	}
@@ -46,9 +46,12 @@ func (s Store) Purge(ctx context.Context, db execer, olderThan time.Duration, cf
 		_, err = pgx.ForEachRow(rows, []any{&before, &blocks}, func() error { return nil })
 	}
 	if err == nil {
-		deleted, err = heapwalk.Walk(ctx, blocks, cfg.Batch, func(ctx context.Context, from, to pgtype.TID, limit int) (int64, error) {
-			tag, err := db.Exec(ctx, s.queries().purge, from, to, before, limit)
-			return tag.RowsAffected(), err
+		deleted, err = heapwalk.Walk(ctx, blocks, cfg.Batch, func(ctx context.Context, from, to pgtype.TID, limit int) (found, gone int64, err error) {
+			rows, err := db.Query(ctx, s.queries().purge, from, to, before, limit)
+			if err == nil {
+				_, err = pgx.ForEachRow(rows, []any{&found, &gone}, func() error { return nil })
+			}
+			return found, gone, err
 		}, cfg.Progress)
 	}
 	if err != nil {

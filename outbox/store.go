@@ -5,7 +5,6 @@ import (
 	_ "embed"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/semel-go/semel/schema"
 )
@@ -83,13 +82,7 @@ func (s Store) queries() *storeQueries {
 	return defaultStoreQueries
 }
 
-// querier reads: a pool, a connection and a transaction can.
+// querier asks: a pool, a connection and a transaction can.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-// execer reads and writes.
-type execer interface {
-	querier
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }

@@ -36,7 +36,7 @@ func TestPlans_OfTheStore(t *testing.T) {
 		{"ListPending", q.listPending, `'', '', '0 s', 100`, "outbox_ready_idx"},
 		{"ListHeld", q.listHeld, `'', '', '0 s', 100, true`, "outbox_blocked_idx"},
 		{"LoadRecord", q.loadRecord, id, "outbox_pkey"},
-		{"Retry", q.retry, id, "outbox_pkey"},
+		{"Retry", q.retry, id, "Index Scan using outbox_"}, // by id, or among the few that are held
 		{"Discard", q.discard, id, "outbox_pkey"},
 		{"Purge", q.purge, `'(128,0)', '(256,0)', '2026-01-01', 10000`, "Tid Range Scan on outbox"},
 	}

@@ -1,38 +1,39 @@
 -- Deletes at most $4 rows of before $3, of the blocks from $1 on and before $2, of
 -- consumer $5 (NULL: of all), and notes how far that goes. What is stored, or
--- waits for a person as a dead letter, stays.
+-- waits for a person as a dead letter, stays. Returns how many it found, and how
+-- many of them nobody else has deleted.
 -- Locks: the rows it deletes, in the order of the table, then those of their
 -- consumers, which no claim takes.
 -- Index: none, a TID range scan; dead_letters_consumer_id_message_id_idx and
 -- dead_letters_consumer_id_message_id_fingerprint_idx.
-WITH gone AS (
+WITH old AS MATERIALIZED (
+    SELECT o.ctid AS place
+    FROM semel.processed_messages AS o
+    WHERE o.ctid >= $1
+      AND o.ctid < $2
+      AND o.processed_at < $3
+      AND ($5::int IS NULL OR o.consumer_id = $5)
+      AND o.outcome <> 4 -- stored
+      AND NOT EXISTS (
+          SELECT
+          FROM semel.dead_letters AS d
+          WHERE d.consumer_id = o.consumer_id
+            AND d.message_id = o.message_id
+            AND d.reason <> 'mismatch'
+            AND d.state IN ('open', 'replaying')
+      )
+      AND NOT EXISTS (
+          SELECT
+          FROM semel.dead_letters AS d
+          WHERE d.consumer_id = o.consumer_id
+            AND d.message_id = o.message_id
+            AND d.reason = 'mismatch'
+            AND d.state IN ('open', 'replaying')
+      )
+    LIMIT $4
+), gone AS (
     DELETE FROM semel.processed_messages AS p
-    WHERE p.ctid = ANY (ARRAY(
-            SELECT o.ctid
-            FROM semel.processed_messages AS o
-            WHERE o.ctid >= $1
-              AND o.ctid < $2
-              AND o.processed_at < $3
-              AND ($5::int IS NULL OR o.consumer_id = $5)
-              AND o.outcome <> 4 -- stored
-              AND NOT EXISTS (
-                  SELECT
-                  FROM semel.dead_letters AS d
-                  WHERE d.consumer_id = o.consumer_id
-                    AND d.message_id = o.message_id
-                    AND d.reason <> 'mismatch'
-                    AND d.state IN ('open', 'replaying')
-              )
-              AND NOT EXISTS (
-                  SELECT
-                  FROM semel.dead_letters AS d
-                  WHERE d.consumer_id = o.consumer_id
-                    AND d.message_id = o.message_id
-                    AND d.reason = 'mismatch'
-                    AND d.state IN ('open', 'replaying')
-              )
-            LIMIT $4
-        ))
+    WHERE p.ctid = ANY (ARRAY(SELECT old.place FROM old))
       AND p.processed_at < $3 -- again: a replay may have claimed it anew meanwhile
     RETURNING p.consumer_id, p.processed_at
 ), latest AS (
@@ -52,5 +53,4 @@ WITH gone AS (
     WHERE c.id = l.consumer_id
       AND locked.id = c.id
 )
-SELECT count(*)
-FROM gone
+SELECT (SELECT count(*) FROM old), (SELECT count(*) FROM gone)

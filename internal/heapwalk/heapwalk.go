@@ -17,8 +17,9 @@ const (
 )
 
 // Step deletes at most limit rows that lie from from on and before to, and
-// commits. It returns how many it deleted.
-type Step func(ctx context.Context, from, to pgtype.TID, limit int) (int64, error)
+// commits. It returns how many it found, and how many of them it deleted: others
+// may have been faster.
+type Step func(ctx context.Context, from, to pgtype.TID, limit int) (found, deleted int64, err error)
 
 // Progress is told after each step how many rows are deleted so far, and which
 // part of the table (0 to 1) is done.
@@ -33,25 +34,25 @@ func Walk(ctx context.Context, blocks int64, batch int, step Step, progress Prog
 	for at := int64(0); at < blocks; {
 		end := min(at+size, blocks)
 		began := time.Now()
-		n, err := step(ctx, tid(at), tid(end), batch)
+		found, n, err := step(ctx, tid(at), tid(end), batch)
 		if err != nil {
 			return deleted, err
 		}
 		deleted += n
-		full := n >= int64(batch) // there may be more in these blocks
+		full := found >= int64(batch) // there may be more in these blocks
 		if !full {
 			at = end
 		}
 		switch {
 		case full:
 			size = max(size/2, 1)
-		case n < int64(batch)/2:
+		case found < int64(batch)/2:
 			size = min(size*2, maxBlocks)
 		}
 		if progress != nil {
 			progress(deleted, float64(at)/float64(blocks))
 		}
-		if n > 0 && at < blocks {
+		if found > 0 && at < blocks {
 			if err := rest(ctx, min(time.Since(began), maxRest)); err != nil {
 				return deleted, err
 			}

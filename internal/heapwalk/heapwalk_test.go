@@ -15,13 +15,13 @@ import (
 type table []int64
 
 // step deletes as the database would.
-func (b table) step(_ context.Context, from, to pgtype.TID, limit int) (deleted int64, err error) {
+func (b table) step(_ context.Context, from, to pgtype.TID, limit int) (found, deleted int64, err error) {
 	for i := from.BlockNumber; i < to.BlockNumber && deleted < int64(limit); i++ {
 		n := min(b[i], int64(limit)-deleted)
 		b[i] -= n
 		deleted += n
 	}
-	return deleted, nil
+	return deleted, deleted, nil
 }
 
 func TestWalk(t *testing.T) {
@@ -51,7 +51,7 @@ func TestWalk(t *testing.T) {
 			}
 			steps, told, part := 0, int64(0), 1.0
 
-			deleted, err := heapwalk.Walk(t.Context(), int64(tt.blocks), tt.batch, func(ctx context.Context, from, to pgtype.TID, limit int) (int64, error) {
+			deleted, err := heapwalk.Walk(t.Context(), int64(tt.blocks), tt.batch, func(ctx context.Context, from, to pgtype.TID, limit int) (int64, int64, error) {
 				steps++
 				require.Less(t, from.BlockNumber, to.BlockNumber)
 				require.LessOrEqual(t, int(to.BlockNumber), tt.blocks)
@@ -80,9 +80,9 @@ func TestWalk_Ended(t *testing.T) {
 	}
 	broken := errors.New("connection lost")
 	steps := 0
-	deleted, err := heapwalk.Walk(t.Context(), 1000, 100, func(ctx context.Context, from, to pgtype.TID, limit int) (int64, error) {
+	deleted, err := heapwalk.Walk(t.Context(), 1000, 100, func(ctx context.Context, from, to pgtype.TID, limit int) (int64, int64, error) {
 		if steps++; steps > 3 {
-			return 0, broken
+			return 0, 0, broken
 		}
 		return rows.step(ctx, from, to, limit)
 	}, nil)
@@ -93,4 +93,28 @@ func TestWalk_Ended(t *testing.T) {
 	deleted, err = heapwalk.Walk(ctx, 1000, 100, rows.step, func(int64, float64) { cancel() })
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, int64(100), deleted)
+}
+
+// What somebody else deletes at the same moment is found, and not deleted: there
+// may be more behind it all the same.
+func TestWalk_TwoAtOnce(t *testing.T) {
+	t.Parallel()
+
+	rows := make(table, 500)
+	for i := range rows {
+		rows[i] = 50
+	}
+	first := true
+	deleted, err := heapwalk.Walk(t.Context(), 500, 100, func(ctx context.Context, from, to pgtype.TID, limit int) (int64, int64, error) {
+		found, n, err := rows.step(ctx, from, to, limit)
+		if first { // the other one was faster
+			first, n = false, 0
+		}
+		return found, n, err
+	}, nil)
+	require.NoError(t, err)
+	require.Equal(t, int64(500*50-100), deleted)
+	for _, left := range rows {
+		require.Zero(t, left)
+	}
 }
