@@ -236,7 +236,7 @@ func (r *relayRun) publish(l *lane, batch []*event) {
 	var answers []error
 	if len(msgs) > 0 {
 		ctx, cancel := context.WithTimeoutCause(r.work, r.cfg.AttemptTimeout, errAttemptTimeout)
-		answers = r.publisher.Publish(ctx, msgs)
+		answers = r.ask(ctx, msgs)
 		cancel()
 	}
 	for i := range batch {

@@ -177,3 +177,34 @@ func TestRelay_DoneDelete(t *testing.T) {
 	require.Equal(t, 1, query[int](t, b, `SELECT count(*)::int FROM semel.outbox`))
 	require.Zero(t, relay.Stats().Stale)
 }
+
+// Nothing is noted as published while the publisher has not answered. An event
+// that is noted and then lost with the broker, or the process, is never sent
+// again.
+func TestRelay_MarksAfterTheConfirm(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	asked, enough := make(chan struct{}, 1), make(chan struct{})
+	p := &recorder{ordered: true, answer: func(ctx context.Context, m *handler.Message) error {
+		if m.Origin.Topic == "order" {
+			asked <- struct{}{}
+			select {
+			case <-enough:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}}
+	cfg := quick()
+	cfg.AttemptTimeout, cfg.Lease, cfg.MaxAge = deadline, 3*deadline, 24*time.Hour
+	relay := b.relay(t, p, cfg)
+	t.Cleanup(func() { close(enough) }) // before the relay is stopped
+	b.write(t, order("1", 1))
+	<-asked
+	b.write(t, outbox.Event{AggregateType: "invoice", AggregateID: "1", Type: "InvoiceSent", Version: 1})
+
+	require.Eventually(t, func() bool { return relay.Stats().Kinds["invoice"].Sent == 1 }, deadline, tick)
+	require.Equal(t, "pending published", query[string](t, b, `SELECT string_agg(state, ' ' ORDER BY seq) FROM semel.events`))
+}

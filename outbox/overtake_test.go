@@ -44,6 +44,25 @@ func TestRelay_LateCommitKeepsOrder(t *testing.T) {
 	requireOrder(t, p.messages(), 3*rounds)
 }
 
+// The server's clock was set back between two events of an aggregate. Their
+// order is that of the number that was drawn while its writer held it.
+func TestRelay_ClockSetBack(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	var events []outbox.Event
+	for v := range int64(5) {
+		events = append(events, order("1", v+1), order("2", v+1))
+	}
+	b.write(t, events...)
+	b.exec(t, `UPDATE semel.outbox SET created_at = created_at - make_interval(hours => version::int)`)
+	p := &recorder{ordered: true}
+	b.relay(t, p, quick())
+
+	b.awaitPublished(t, len(events))
+	requireOrder(t, p.messages(), len(events))
+}
+
 // Part of a batch finds its part of the broker away while later events of the
 // same aggregate wait in the lane already. They must not go out before it when
 // it may go on.

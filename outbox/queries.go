@@ -15,8 +15,6 @@ type relayQueries struct {
 var (
 	//go:embed queries/horizon.sql
 	horizonSQL string
-	//go:embed queries/read.sql
-	readSQL string
 	//go:embed queries/scan.sql
 	scanSQL string
 	//go:embed queries/load.sql
@@ -39,8 +37,6 @@ var (
 	leaveSQL string
 	//go:embed queries/renew.sql
 	renewSQL string
-	//go:embed queries/acquire.sql
-	acquireSQL string
 	//go:embed queries/release.sql
 	releaseSQL string
 )
