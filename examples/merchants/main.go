@@ -21,7 +21,7 @@ func main() {
 	if database.Supervise() {
 		return
 	}
-	if work, ok := parts[lastArg()]; ok {
+	if work := partOf(os.Args[1:]); work != nil {
 		var c partConfig
 		err := crew.Play(os.Stdin, &c, func(ctx context.Context) error { return work(ctx, c) })
 		exit(err)
@@ -48,12 +48,4 @@ func exit(err error) {
 		fmt.Fprintln(os.Stderr, "merchants:", err)
 		os.Exit(1)
 	}
-}
-
-// lastArg is the only argument, or none.
-func lastArg() string {
-	if len(os.Args) != 2 {
-		return ""
-	}
-	return os.Args[1]
 }

@@ -22,11 +22,29 @@ const (
 	searchIndex  = "search-index"
 )
 
-// parts are what a process of this program can be, by its only argument.
-var parts = map[string]func(context.Context, partConfig) error{
-	"__relay":        runRelay,
-	"__provisioning": runProvisioning,
-	"__search-index": runSearchIndex,
+// The parts that a process of this program can play, by its only argument.
+const (
+	relayPart        = "__relay"
+	provisioningPart = "__provisioning"
+	searchIndexPart  = "__search-index"
+)
+
+// partOf returns what a process with these arguments does, or nil for the
+// example itself.
+func partOf(args []string) func(context.Context, partConfig) error {
+	if len(args) != 1 {
+		return nil
+	}
+	switch args[0] {
+	case relayPart:
+		return runRelay
+	case provisioningPart:
+		return runProvisioning
+	case searchIndexPart:
+		return runSearchIndex
+	default:
+		return nil
+	}
 }
 
 // partConfig is what each process is told.

@@ -113,9 +113,9 @@ func (r *run) startCrew(calls string) (*crew.Crew, error) {
 			Brokers: r.kafka.Brokers, Gate: r.gate.Address(), Topic: r.name, API: calls,
 		}})
 	}
-	errs := []error{start(provisioning, "__provisioning"), start(searchIndex, "__search-index")}
+	errs := []error{start(provisioning, provisioningPart), start(searchIndex, searchIndexPart)}
 	for _, name := range relays {
-		errs = append(errs, start(name, "__relay"))
+		errs = append(errs, start(name, relayPart))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, errors.Join(err, c.Stop(0))
