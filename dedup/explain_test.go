@@ -50,6 +50,26 @@ func TestPlans_AtAMillionRows(t *testing.T) {
 		}
 	}
 
+	// A purge reads the blocks of its batch and no others.
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		t.Run("purge/"+mode, func(t *testing.T) {
+			conn, err := db.Pool.Acquire(t.Context())
+			require.NoError(t, err)
+			defer conn.Release()
+			_, err = conn.Exec(t.Context(), `SET plan_cache_mode = `+mode)
+			require.NoError(t, err)
+			recording := &recordingDB{Pool: db.Pool}
+			_, err = dedup.NewStore(db.Schema).Purge(t.Context(), recording, dedup.MinRetention, dedup.PurgeConfig{Batch: 1})
+			require.NoError(t, err)
+
+			plan := explain(t, conn, &pgx.QueuedQuery{SQL: recording.sent, Arguments: []any{"(128,0)", "(256,0)", "2026-01-01", 10_000, pgtype.Text{}}})
+
+			require.NotContains(t, plan, "Seq Scan on "+db.Schema+".processed_messages")
+			require.Contains(t, plan, "Tid Range Scan on "+db.Schema+".processed_messages")
+			require.Contains(t, plan, "Tid Scan on "+db.Schema+".processed_messages")
+		})
+	}
+
 	t.Run("IsToldFromAScan", func(t *testing.T) {
 		conn, err := db.Pool.Acquire(t.Context())
 		require.NoError(t, err)
@@ -117,4 +137,16 @@ type recordingTx struct {
 func (tx *recordingTx) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	tx.sent = &pgx.QueuedQuery{SQL: sql, Arguments: args}
 	return pgconn.NewCommandTag("INSERT 0 1"), nil
+}
+
+// recordingDB keeps the last query that it is given.
+type recordingDB struct {
+	*pgxpool.Pool
+	sent string
+}
+
+// QueryRow implements [dedup.DB].
+func (db *recordingDB) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	db.sent = sql
+	return db.Pool.QueryRow(ctx, sql, args...)
 }

@@ -277,6 +277,31 @@ func TestRelay_KafkaLogin(t *testing.T) {
 	require.NotContains(t, right.stderr.String(), secret)
 }
 
+// Behind PgBouncer in transaction mode no notification comes through, and other
+// programs' prepared statements are on its connections: the relay polls, and
+// prepares none.
+func TestRelay_PgBouncer(t *testing.T) {
+	t.Parallel()
+
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "all"))
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	db := pgtest.New(t)
+	through := &pgtest.DB{Schema: db.Schema, URL: db.PgBouncer(t)}
+	for run := range 2 {
+		p := startRelay(t, through, nil, "-kafka", strings.Join(cluster.ListenAddrs(), ","), "-topic", "all")
+		require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), "relay polls") }, deadline, 10*time.Millisecond, p.stderr)
+		for n := range 20 {
+			require.NoError(t, pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
+				return outbox.NewWriter(db.Schema).Write(t.Context(), tx, outbox.Event{AggregateType: "order", AggregateID: fmt.Sprint(n), Type: "t", Version: int64(run + 1)})
+			}))
+		}
+		require.Eventually(t, func() bool { return waiting(t, db) == 0 }, deadline, 10*time.Millisecond, p.stderr)
+		p.stop(t, syscall.SIGTERM)
+		require.NotContains(t, p.stderr.String(), "prepared statement")
+	}
+}
+
 // While the broker is away the relay waits, says so, and ends when it is told.
 func TestRelay_BrokerAway(t *testing.T) {
 	t.Parallel()
