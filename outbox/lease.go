@@ -134,7 +134,7 @@ func (r *relayRun) renew(ctx context.Context) error {
 		if own := r.held[lo]; own != nil {
 			own.until = until
 		} else if !busy[lo] { // taken by a statement whose answer was lost
-			r.held[lo] = &lease{epoch: epoch, until: until}
+			r.hold(lo, &lease{epoch: epoch, until: until})
 		}
 	}
 	poked(r.poke)
@@ -214,13 +214,21 @@ func (r *relayRun) take(ctx context.Context, mine []int16) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for lo, epoch := range taken {
-		r.forgetBlocks(lo)
-		r.held[lo] = &lease{epoch: epoch, until: sent.Add(r.cfg.Lease - r.cfg.AttemptTimeout)}
+		r.hold(lo, &lease{epoch: epoch, until: sent.Add(r.cfg.Lease - r.cfg.AttemptTimeout)})
 	}
 	if len(taken) > 0 {
 		poked(r.poke)
 	}
 	return nil
+}
+
+// hold adds a lease to what is ours. It is read from the start, even if it was
+// ours a moment ago: what was known of it then is forgotten. It is called with mu
+// held.
+func (r *relayRun) hold(lo int16, l *lease) {
+	r.forgetBlocks(lo)
+	r.held[lo] = l
+	r.restart = true
 }
 
 // leases runs a statement that returns leases, as epochs by first shard.

@@ -111,6 +111,26 @@ func TestRenew_TakenUnknowingly(t *testing.T) {
 	require.EqualValues(t, 5, run.held[0].epoch)
 }
 
+// A lease is lost and taken anew while the reader waits for the database, so
+// that it sees the same shards as before. It must read them from the start.
+func TestTake_LostInBetween(t *testing.T) {
+	t.Parallel()
+
+	run, db := newRun(t)
+	rd := &reader{relayRun: run}
+	rd.prepare()
+	run.floor = 100
+	require.EqualValues(t, 100, rd.prepare().floor)
+
+	_, err := db.Pool.Exec(t.Context(), `UPDATE relay_leases SET owner = NULL, epoch = 6 WHERE lo = 0`)
+	require.NoError(t, err)
+	run.lose(0)
+	require.NoError(t, run.take(t.Context(), []int16{0}))
+	run.held[0].loaded = true
+
+	require.Zero(t, rd.prepare().floor)
+}
+
 // Once an event has failed nothing of its aggregate waits in the lane: the
 // reader may let it go on before the lane is looked at again.
 func TestSort_EmptiesTheLane(t *testing.T) {
