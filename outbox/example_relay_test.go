@@ -38,7 +38,7 @@ func ExampleNewRelay() {
 		printOne(ctx, brokers)
 	}()
 
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...))
+	client, err := kgo.NewClient(append(kafka.WithinAttempt(5*time.Second), kgo.SeedBrokers(brokers...))...)
 	if err != nil {
 		log.Fatal(err)
 	}

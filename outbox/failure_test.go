@@ -242,6 +242,7 @@ func TestRelay_Outage(t *testing.T) {
 				requireOrder(t, p.messages(), 300)
 				require.Zero(t, query[int](t, b, `SELECT sum(attempts)::int FROM semel.outbox`), "no attempt is spent")
 				require.Contains(t, log.String(), "relay publishes again")
+				require.Equal(t, 1, strings.Count(log.String(), "the broker is left alone"), "once for an outage")
 			})
 		}
 	}

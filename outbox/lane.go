@@ -50,7 +50,7 @@ func (r *relayRun) lane(kind string) *lane {
 			landed: make(chan struct{}, 1),
 			pause:  jitter.New(50*time.Millisecond, time.Second),
 		}
-		l.breaker = breaker.New("outbox "+kind, breaker.Config{OnChange: func(_, to breaker.State) { r.breakerChanged(kind, to) }})
+		l.breaker = breaker.New("outbox "+kind, breaker.Config{OnChange: func(from, to breaker.State) { r.breakerChanged(kind, from, to) }})
 		r.lanes[kind] = l
 	}
 	return l
@@ -391,13 +391,13 @@ func (r *relayRun) rest(l *lane) {
 	poked(r.poke)
 }
 
-// breakerChanged tells people.
-func (r *relayRun) breakerChanged(kind string, to breaker.State) {
+// breakerChanged tells people, once for each outage.
+func (r *relayRun) breakerChanged(kind string, from, to breaker.State) {
 	attrs := []any{slog.String("relay", r.cfg.Name), slog.String("aggregate_type", kind)}
-	switch to {
-	case breaker.Open:
+	switch {
+	case from == breaker.Closed:
 		r.cfg.Logger.Error("relay cannot publish: the broker is left alone but for single trials, the events wait, no attempt is spent", attrs...)
-	case breaker.Closed:
+	case to == breaker.Closed:
 		r.cfg.Logger.Info("relay publishes again", attrs...)
 	}
 }

@@ -55,12 +55,10 @@ func (c *call) kafkaTarget(f *kafkaFlags, cfg outbox.RelayConfig) (*target, erro
 	case f.topic != "" && f.prefix != "":
 		return nil, c.usage("-topic and -topic-prefix exclude each other")
 	}
-	opts := []kgo.Opt{
+	opts := append(kafka.WithinAttempt(cfg.AttemptTimeout),
 		kgo.SeedBrokers(seeds...),
 		kgo.ClientID("semel-relay"),
-		kgo.RecordDeliveryTimeout(max(cfg.AttemptTimeout*4/5, time.Second)), // the client's own attempts end first; it takes no less
-		kgo.ProducerLinger(time.Millisecond),                                // the relay hands over a batch and waits
-	}
+		kgo.ProducerLinger(time.Millisecond)) // the relay hands over a batch and waits
 	if f.tls {
 		opts = append(opts, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
 	}

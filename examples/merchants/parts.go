@@ -76,12 +76,8 @@ func runRelay(ctx context.Context, c partConfig) error {
 		return err
 	}
 	defer pool.Close()
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers...), kgo.Dialer(broker.Through(c.Gate, c.Name)),
-		// The client's own retries are part of an attempt: they must end within it,
-		// and a broker that is back must be found within it.
-		kgo.RecordDeliveryTimeout(attemptTimeout),
-		kgo.RetryBackoffFn(func(int) time.Duration { return attemptTimeout / 10 }),
-		kgo.MetadataMinAge(attemptTimeout/4))
+	client, err := kgo.NewClient(append(kafka.WithinAttempt(attemptTimeout),
+		kgo.SeedBrokers(c.Brokers...), kgo.Dialer(broker.Through(c.Gate, c.Name)))...)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ type Publisher struct {
 // NewPublisher returns a publisher to the client's kgo.DefaultProduceTopic. Use
 // [Publisher.To] or [Publisher.Route] for other topics. The client must write
 // idempotently with the acknowledgement of all in-sync replicas, as it does by
-// default.
+// default. For a relay make it with [WithinAttempt] too.
 func NewPublisher(client *kgo.Client) *Publisher {
 	topic, _ := client.OptValue(kgo.DefaultProduceTopic).(string)
 	unsafe := client.OptValue(kgo.DisableIdempotentWrite) == true || client.OptValue(kgo.RequiredAcks) != kgo.AllISRAcks()
