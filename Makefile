@@ -17,8 +17,11 @@ RUN ?=
 # What narrows make test-versions.
 VERSIONS ?=
 
-# N counted kills, and what narrows them, for make chaos.
+# N counted kills of consumers, EVENTS that are published while relays are
+# killed, and what narrows both, for make chaos. 0 leaves the ones or the others
+# out.
 N      ?= 300
+EVENTS ?= 100000
 POINT  ?=
 BROKER ?=
 PLANT  ?=
@@ -77,8 +80,8 @@ plants: services-up ## plant known bugs one by one; fail unless a test catches e
 	@$(with_services) go run ./internal/plants
 
 .PHONY: chaos
-chaos: services-up ## kill consumers at every crash point (N=300 POINT= BROKER= PLANT=)
-	@$(with_services) go run ./internal/chaos -n '$(N)' -point '$(POINT)' -broker '$(BROKER)' -plant '$(PLANT)'
+chaos: services-up ## kill consumers, then relays, at every crash point (N=300 EVENTS=100000 POINT= BROKER= PLANT=)
+	@$(with_services) go run ./internal/chaos -n '$(N)' -relay-events '$(EVENTS)' -point '$(POINT)' -broker '$(BROKER)' -plant '$(PLANT)'
 
 .PHONY: bench
 bench: services-up ## measure what it costs, as ratios (RUN= ROUNDS=5 FOR=5s; bench/README.md says what is what)

@@ -1,20 +1,24 @@
 // Command chaos proves that no message is lost, doubled or reordered when
-// consumers are killed: see package campaign.
+// consumers are killed, and no event when relays are: see package campaign.
 //
 //	go run ./internal/chaos -n 300
 //	go run ./internal/chaos -n 50 -plant no-claim -broker memory,kafka -point after-commit
+//	go run ./internal/chaos -n 0 -relay-events 100000 -broker rabbitmq
 //
-// It prints a line for each point and broker and a last one that sums up, and
-// ends with status 1 unless all of it is well.
+// It prints a line for each point and broker and a last one that sums up, for
+// consumers and then for relays, and ends with status 1 unless all of it is
+// well. A point or a plant that only the ones know leaves the others out.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/semel-go/semel/internal/chaos/campaign"
@@ -31,37 +35,101 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	config, err := configure(args, stderr)
+	proofs, err := configure(args, stderr)
 	if err != nil {
 		return err
 	}
-	config.Progress = stderr
-	summary, err := campaign.Run(ctx, config)
-	if err != nil {
+	if err := proofs.chooseByPlant(ctx); err != nil {
 		return err
 	}
-	summary.Write(stdout)
-	return summary.Err()
+	var errs []error
+	if proofs.consumers.Kills > 0 {
+		summary, err := campaign.Run(ctx, proofs.consumers)
+		if err != nil {
+			return err
+		}
+		summary.Write(stdout)
+		errs = append(errs, summary.Err())
+	}
+	for _, fleet := range proofs.relays {
+		result, err := campaign.RunRelays(ctx, fleet)
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		result.Write(stdout)
+		errs = append(errs, result.Failure())
+	}
+	return errors.Join(errs...)
 }
 
-func configure(args []string, stderr io.Writer) (config campaign.Config, err error) {
+// proofs is what is to be proved.
+type proofs struct {
+	consumers campaign.Config        // no kills: nothing
+	relays    []campaign.FleetConfig // one for each broker
+}
+
+func configure(args []string, stderr io.Writer) (p proofs, err error) {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.IntVar(&config.Kills, "n", 300, "how many kills must count, over all points and brokers")
-	flags.StringVar(&config.Plant, "plant", "", "build the consumers with this planted bug")
-	points := flags.String("point", "", fmt.Sprintf("some of %v, comma-separated; empty is all", wire.Points()))
-	brokers := flags.String("broker", "", fmt.Sprintf("some of %v, comma-separated; empty is all", wire.Brokers()))
+	var fleet campaign.FleetConfig
+	flags.IntVar(&p.consumers.Kills, "n", 300, "how many kills of consumers must count, over all points and brokers; 0 is no consumers")
+	flags.IntVar(&fleet.Events, "relay-events", 100_000, "how many events are published while relays are killed; 0 is no relays")
+	flags.IntVar(&fleet.Kills, "relay-kills", 10, "how many kills of relays must count at each point")
+	flags.IntVar(&fleet.Relays, "relays", 16, "how many relays run at once, each a process")
+	flags.StringVar(&p.consumers.Plant, "plant", "", "build the consumers, or the relays, with this planted bug")
+	points := flags.String("point", "", fmt.Sprintf("some of %v for consumers, %v for relays, comma-separated; empty is all", wire.Points(), wire.RelayPoints()))
+	brokers := flags.String("broker", "", fmt.Sprintf("some of %v, comma-separated; empty is all for consumers, and Kafka for relays", wire.Brokers()))
 	if err := flags.Parse(args); err != nil {
-		return config, err
+		return p, err
 	}
-	if config.Kills < 1 {
-		return config, fmt.Errorf("-n is %d: it must be at least 1", config.Kills)
+	switch {
+	case p.consumers.Kills < 0:
+		return p, fmt.Errorf("-n is %d: it must not be negative", p.consumers.Kills)
+	case fleet.Events < 0 || fleet.Kills < 1 || fleet.Relays < 1:
+		return p, fmt.Errorf("-relay-events is %d, -relay-kills %d, -relays %d: they must be positive", fleet.Events, fleet.Kills, fleet.Relays)
 	}
-	if config.Points, err = wire.Select(*points, wire.Points()); err != nil {
-		return config, fmt.Errorf("-point: %w", err)
+	selected, err := wire.Select(*points, append(wire.Points(), wire.RelayPoints()...))
+	if err != nil {
+		return p, fmt.Errorf("-point: %w", err)
 	}
-	if config.Brokers, err = wire.Select(*brokers, wire.Brokers()); err != nil {
-		return config, fmt.Errorf("-broker: %w", err)
+	p.consumers.Points, fleet.Points = only(selected, wire.Points()), only(selected, wire.RelayPoints())
+	if len(p.consumers.Points) == 0 {
+		p.consumers.Kills = 0
 	}
-	return config, nil
+	if p.consumers.Brokers, err = wire.Select(*brokers, wire.Brokers()); err != nil {
+		return p, fmt.Errorf("-broker: %w", err)
+	}
+	p.consumers.Progress, fleet.Progress, fleet.Plant = stderr, stderr, p.consumers.Plant
+	relayBrokers := []wire.Broker{wire.Kafka}
+	if *brokers != "" {
+		relayBrokers = only(p.consumers.Brokers, []wire.Broker{wire.Kafka, wire.RabbitMQ})
+	}
+	for _, fleet.Broker = range relayBrokers {
+		if fleet.Events > 0 && len(fleet.Points) > 0 {
+			p.relays = append(p.relays, fleet)
+		}
+	}
+	return p, nil
+}
+
+// chooseByPlant leaves out relays, or consumers, that know nothing of the plant.
+func (p *proofs) chooseByPlant(ctx context.Context) error {
+	if p.consumers.Plant == "" {
+		return nil
+	}
+	ofRelays, err := campaign.PlantsRelay(ctx, p.consumers.Plant)
+	switch {
+	case err != nil:
+		return err
+	case ofRelays:
+		p.consumers.Kills = 0
+	default:
+		p.relays = nil
+	}
+	return nil
+}
+
+// only returns those of selected that are among known.
+func only[T comparable](selected, known []T) []T {
+	return slices.DeleteFunc(slices.Clone(selected), func(v T) bool { return !slices.Contains(known, v) })
 }

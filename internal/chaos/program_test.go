@@ -26,10 +26,11 @@ func TestProgram_Refuses(t *testing.T) {
 		want []string
 	}{
 		{name: "Flag", args: []string{"-nope"}, env: named, want: []string{"-nope", "-broker"}},
-		{name: "NoKills", args: []string{"-n", "0"}, env: named, want: []string{"-n is 0: it must be at least 1"}},
+		{name: "NoKills", args: []string{"-n", "-1"}, env: named, want: []string{"-n is -1: it must not be negative"}},
 		{name: "Point", args: []string{"-point", "after-lunch"}, env: named, want: []string{`unknown name "after-lunch"`, "mid-drain"}},
 		{name: "Broker", args: []string{"-broker", "kafka,nats"}, env: named, want: []string{`unknown name "nats"`, "rabbitmq"}},
 		{name: "Plant", args: []string{"-plant", "no-such"}, env: named, want: []string{`plant "no-such"`, "plant_no_such"}},
+		{name: "NoRelays", args: []string{"-relays", "0"}, env: named, want: []string{"-relays 0: they must be positive"}},
 		{name: "NoServices", want: []string{"DATABASE_URL is not set", "KAFKA_BROKERS is not set", "AMQP_URL is not set"}},
 		{name: "NoBroker", args: []string{"-broker", "rabbitmq"}, env: named[:1], want: []string{"AMQP_URL is not set"}},
 	}

@@ -53,5 +53,19 @@ func catalogue() []plant {
 			unit("./internal/systemtest", "TestCut_RabbitMQ"),
 			chaos("rabbitmq", "after-claim", 2, "lost"),
 		}},
+		{"mark-before-confirm", []proof{
+			unit("./outbox", "TestRelay_MarksAfterTheConfirm"),
+			relays("after-send", "lost"),
+		}},
+		{"two-owners", []proof{ // a relay takes every lease for its own
+			unit("./outbox", "TestRelay_TwoRelaysKeepOrder"),
+			relays("after-read", "stray"),
+		}},
+		{"order-by-created-at", []proof{
+			unit("./outbox", "TestRelay_ClockSetBack"),
+		}},
+		{"no-lock", []proof{ // writers that only insert, and do not hold the aggregate
+			{pkg: "./internal/chaos", test: "TestChaos_Relays", env: []string{"CHAOS_POINT=after-read"}, shows: `(?m)CHAOS broker=.* reordered=[1-9]`},
+		}},
 	}
 }

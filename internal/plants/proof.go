@@ -40,6 +40,16 @@ func chaos(broker, point string, kills int, counter string) proof {
 	}
 }
 
+// relays kills relays that are built with the plant; afterwards counter must not
+// be 0.
+func relays(point, counter string) proof {
+	return proof{
+		pkg: "./internal/chaos", test: "TestChaos_Relays", plantEnv: "CHAOS_PLANT",
+		env:   []string{"CHAOS_POINT=" + point},
+		shows: `(?m)CHAOS broker=.* ` + counter + `=[1-9]`,
+	}
+}
+
 // String names the proof; those of the same name do the same without a plant.
 func (p proof) String() string { return strings.Join(append([]string{p.pkg, p.test}, p.env...), " ") }
 

@@ -4,42 +4,54 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 )
 
-const childPackage = "github.com/semel-go/semel/internal/chaos/child"
+// The children's programs.
+const (
+	consumerProgram = "github.com/semel-go/semel/internal/chaos/child"
+	relayProgram    = "github.com/semel-go/semel/internal/chaos/relay"
+)
 
 // build builds the children's program into dir, with a planted bug or without.
-func build(ctx context.Context, dir, plant string) (binary string, err error) {
-	tag := ""
+func build(ctx context.Context, dir, program, plant string) (binary string, err error) {
 	if plant != "" {
-		tag = "plant_" + strings.ReplaceAll(plant, "-", "_")
-		if err := planted(ctx, tag); err != nil {
-			return "", fmt.Errorf("plant %q: %w", plant, err)
+		changes, err := planted(ctx, program, plant)
+		switch {
+		case err != nil:
+			return "", err
+		case !changes: // a mistyped plant would prove that all is well
+			return "", fmt.Errorf("plant %q: no file that %s is built from has the build tag %s", plant, path.Base(program), tagOf(plant))
 		}
 	}
-	binary = filepath.Join(dir, "child")
-	_, err = goTool(ctx, "build", "-tags="+tag, "-o", binary, childPackage)
+	binary = filepath.Join(dir, path.Base(program))
+	_, err = goTool(ctx, "build", "-tags="+tagOf(plant), "-o", binary, program)
 	return binary, err
 }
 
-// planted makes sure that the tag changes something: a mistyped plant would
-// prove that all is well.
-func planted(ctx context.Context, tag string) error {
+func tagOf(plant string) string {
+	if plant == "" {
+		return ""
+	}
+	return "plant_" + strings.ReplaceAll(plant, "-", "_")
+}
+
+// planted reports whether a plant changes the program.
+func planted(ctx context.Context, program, plant string) (bool, error) {
 	const files = `{{range .GoFiles}}{{$.ImportPath}}/{{.}}{{"\n"}}{{end}}`
-	plain, err := goTool(ctx, "list", "-deps", "-f", files, childPackage)
+	plain, err := goTool(ctx, "list", "-deps", "-f", files, program)
 	if err != nil {
-		return err
+		return false, err
 	}
-	tagged, err := goTool(ctx, "list", "-deps", "-tags="+tag, "-f", files, childPackage)
-	if err != nil {
-		return err
-	}
-	if plain == tagged {
-		return fmt.Errorf("no file that a consumer is built from has the build tag %s", tag)
-	}
-	return nil
+	tagged, err := goTool(ctx, "list", "-deps", "-tags="+tagOf(plant), "-f", files, program)
+	return plain != tagged, err
+}
+
+// PlantsRelay reports whether a plant is one of relays.
+func PlantsRelay(ctx context.Context, plant string) (bool, error) {
+	return planted(ctx, relayProgram, plant)
 }
 
 func goTool(ctx context.Context, args ...string) (string, error) {

@@ -31,7 +31,7 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 		return Summary{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary, err := build(ctx, dir, config.Plant)
+	binary, err := build(ctx, dir, consumerProgram, config.Plant)
 	if err != nil {
 		return Summary{}, err
 	}

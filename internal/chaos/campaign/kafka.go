@@ -7,6 +7,7 @@ import (
 	"os/exec"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/semel-go/semel/handler"
@@ -43,5 +44,8 @@ func (b kafkaBroker) close(ctx context.Context) error {
 	admin := kadm.NewClient(b.client)
 	_, err := admin.DeleteTopic(ctx, b.topic)
 	_, groupErr := admin.DeleteGroup(ctx, b.topic)
+	if errors.Is(groupErr, kerr.GroupIDNotFound) { // nobody consumed as one
+		groupErr = nil
+	}
 	return errors.Join(err, groupErr)
 }

@@ -31,13 +31,16 @@ type Order struct {
 	Skip  int
 
 	// Hold is for MidDrain: where the message is held that the drain waits for.
+	// For Stopped: where the process stops.
 	Hold Point
 }
 
-// Report is one thing that happened in a child to a copy of a message.
+// Report is one thing that happened in a child to a copy of a message, or in a
+// relay to events.
 type Report struct {
 	Kind Kind
 	Copy int
+	IDs  []string `json:",omitempty"`
 }
 
 // Kind says what happened.
@@ -52,6 +55,13 @@ const (
 	Returned  Kind = "returned"  // the engine calls Returned
 	Holding   Kind = "holding"   // held for MidDrain: tell the process to end now
 	Reached   Kind = "reached"   // held at the armed point: kill the process now
+)
+
+// The kinds of reports of a relay, beside Reached.
+const (
+	Sending  Kind = "sending"  // the events are handed to the publisher
+	Noted    Kind = "noted"    // their rows say that they are published
+	Doubtful Kind = "doubtful" // the publisher did not confirm them, or another relay owned them by then
 )
 
 // Frame is a delivery on its way to a child.
