@@ -50,7 +50,6 @@ func catalogue() []plant {
 		}},
 		{"multiple-ack", []proof{ // acknowledges earlier deliveries too
 			unit("./transports/rabbitmq", "TestSource_LaterSettledKeepsEarlier"),
-			unit("./internal/systemtest", "TestCut_RabbitMQ"),
 			chaos("rabbitmq", "after-claim", 2, "lost"),
 		}},
 	}
