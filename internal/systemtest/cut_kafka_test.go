@@ -23,7 +23,7 @@ import (
 	"github.com/semel-go/semel/transports/kafka"
 )
 
-// Case K2: the connection breaks at any request whatever, on the way into the
+// The connection breaks at any request whatever, on the way into the
 // group, while it fetches and commits, or on the way out. Each kind of request
 // in turn is one that the broker does not get, then one whose answer does not
 // come.
