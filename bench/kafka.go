@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/services"
 	"github.com/semel-go/semel/transports/kafka"
 )
 
@@ -57,9 +58,9 @@ func newTopic(ctx context.Context) (*topic, error) {
 	if t.admin, err = kgo.NewClient(t.seeds); err != nil {
 		return nil, fmt.Errorf("make a Kafka client: %w", err)
 	}
-	if _, err := kadm.NewClient(t.admin).CreateTopic(ctx, partitions, 1, nil, t.name); err != nil {
+	if err := services.CreateTopic(ctx, kadm.NewClient(t.admin), t.name, partitions, nil); err != nil {
 		t.admin.Close()
-		return nil, fmt.Errorf("create topic %s: %w", t.name, err)
+		return nil, err
 	}
 	return t, nil
 }

@@ -76,10 +76,12 @@ type Letter struct {
 	// Owner is who looks after it, "" if nobody does.
 	Owner string
 
-	// Count is how many copies came. [Store.Add] counts.
+	// Count is how many copies came. [Store.Add] counts; one whose note was
+	// committed without an answer is counted again.
 	Count int64
 
-	// Attempts is how many attempts failed. [Store.Add] adds them up.
+	// Attempts is how many attempts failed. [Store.Add] adds them up; those of a
+	// replay whose note was committed without an answer are added again.
 	Attempts int
 
 	// FirstFailedAt and LastFailedAt are the first and last failed attempt.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -147,7 +148,7 @@ func (b *cutBundle) requireNothingLeaked(t *testing.T, when string) {
 			SELECT count(*), count(*) FILTER (WHERE state <> 'idle')
 			FROM pg_stat_activity WHERE application_name = $1`, b.app).Scan(&sessions, &open)
 		return err == nil && acquired == 0 && open == 0 && sessions == total
-	}, deadline, tick, "%s: connections leaked", when)
+	}, time.Minute, tick, "%s: connections leaked", when)
 }
 
 // told is how often a person was told that the message is dead.

@@ -60,7 +60,7 @@ func TestCut_Run(t *testing.T) {
 			stop()
 		}
 	})
-	patience, giveUp := context.WithTimeout(ctx, 3*deadline)
+	patience, giveUp := context.WithTimeout(ctx, 2*time.Minute)
 	defer giveUp()
 	settled := queue.Wait(patience)
 	cancel()

@@ -58,7 +58,7 @@ func openKafka(ctx context.Context, name string) (broker, error) {
 		return nil, err
 	}
 	admin := kadm.NewClient(client)
-	if _, err := admin.CreateTopic(ctx, partitions, -1, nil, name); err != nil {
+	if err := services.CreateTopic(ctx, admin, name, partitions, nil); err != nil {
 		client.Close()
 		return nil, err
 	}

@@ -57,8 +57,16 @@ func (c *cutConsumer) live(ctx context.Context) error {
 	} else {
 		err = c.runToTheEnd(ctx, in)
 	}
+	notBegun := 0
+	if c.point.late {
+		notBegun = cutMessages - cutWorkers
+	}
 	for left := 1; err == nil && left > 0; {
-		if left, err = c.waiting(ctx); err == nil && left > 0 {
+		left, err = c.waiting(ctx)
+		if err == nil && c.commits && c.runs == 1 && left != notBegun {
+			return fmt.Errorf("%d messages are not committed, %d were not begun", left, notBegun)
+		}
+		if err == nil && left > 0 {
 			err = c.consume(ctx, in, func(tp *tap) error {
 				return reach(ctx, "the rest settled", func() bool { return tp.passed().settled >= left })
 			})

@@ -17,7 +17,7 @@ import (
 
 const (
 	cutMessages = 20
-	cutWorkers  = 4 // of each consumer
+	cutWorkers  = 2 // of each consumer
 	cutAtOnce   = 6 // consumers: they mostly wait
 )
 
@@ -34,6 +34,9 @@ type cutSweep struct {
 	running, stopping map[faultproxy.Side][]string
 	// last also cuts the last frame of a kind that came before the stop.
 	last bool
+	// commits is an acknowledgement that can be made on another connection: a
+	// stop leaves what was not begun, and no more.
+	commits bool
 
 	// place makes what a consumer of its own consumes, with the messages in it.
 	place func(t *testing.T, name string) cutPlace

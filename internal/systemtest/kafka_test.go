@@ -37,8 +37,8 @@ func newTopic(t *testing.T, p place) *topic {
 	t.Cleanup(client.Close)
 	tp.client, tp.admin, tp.publisher = client, kadm.NewClient(client), kafka.NewPublisher(client)
 
-	_, err = tp.admin.CreateTopic(t.Context(), max(p.partitions, 1), 1, map[string]*string{"max.message.bytes": kadm.StringPtr("20971520")}, tp.name)
-	require.NoError(t, err)
+	configs := map[string]*string{"max.message.bytes": kadm.StringPtr("20971520")}
+	require.NoError(t, services.CreateTopic(t.Context(), tp.admin, tp.name, max(p.partitions, 1), configs))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

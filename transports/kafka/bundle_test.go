@@ -88,12 +88,7 @@ func (b *testBundle) newTopic(t *testing.T, partitions int32, configs map[string
 
 func (b *testBundle) createTopic(t *testing.T, topic string, partitions int32, configs map[string]*string) {
 	t.Helper()
-	_, err := b.admin.CreateTopic(t.Context(), partitions, 1, configs, topic)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { // a busy broker learns of it some time after the answer
-		topics, err := b.admin.ListTopics(t.Context(), topic)
-		return err == nil && topics[topic].Err == nil && len(topics[topic].Partitions) == int(partitions)
-	}, deadline, tick)
+	require.NoError(t, services.CreateTopic(t.Context(), b.admin, topic, partitions, configs))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		defer cancel()

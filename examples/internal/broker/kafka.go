@@ -88,7 +88,23 @@ func (k *Kafka) CreateTopic(ctx context.Context, topic string, partitions int32)
 	if _, err := kadm.NewClient(k.Client).CreateTopic(ctx, partitions, brokersDefault, configs, topic); err != nil {
 		return fmt.Errorf("create Kafka topic %q: %w", topic, err)
 	}
-	return nil
+	return k.awaitTopic(ctx, topic)
+}
+
+// awaitTopic waits until the brokers know the topic: busy ones answer first and
+// learn of it afterwards.
+func (k *Kafka) awaitTopic(ctx context.Context, topic string) error {
+	for {
+		topics, err := kadm.NewClient(k.Client).ListTopics(ctx, topic)
+		if err == nil && topics[topic].Err == nil && len(topics[topic].Partitions) > 0 {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("wait until Kafka knows topic %q: %w", topic, context.Cause(ctx))
+		}
+	}
 }
 
 // Committed returns how many records of the topic the group has acknowledged.

@@ -29,8 +29,7 @@ func openKafka(ctx context.Context, topic string) (broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = kadm.NewClient(client).CreateTopic(ctx, partitions, -1, nil, topic)
-	if err != nil {
+	if err := services.CreateTopic(ctx, kadm.NewClient(client), topic, partitions, nil); err != nil {
 		client.Close()
 		return nil, err
 	}
