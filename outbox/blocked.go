@@ -91,7 +91,7 @@ func (r *reader) loadSpan(ctx context.Context, s span, epochs map[int16]int64) e
 		r.blocked[a] = b
 	}
 	for _, l := range r.lanes {
-		r.sift(l)
+		r.sift(l, time.Now())
 	}
 	for lo, l := range r.held {
 		if lo >= s.lo && lo <= s.hi && l.epoch == epochs[lo] {

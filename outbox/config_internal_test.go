@@ -50,7 +50,7 @@ func TestBefore(t *testing.T) {
 	t.Parallel()
 
 	now := time.Now()
-	require.True(t, before(now.Add(time.Minute)))
-	require.False(t, before(now.Add(-time.Millisecond)))
-	require.False(t, before(now.Round(0).Add(-time.Millisecond)), "the wall clock alone")
+	require.True(t, before(now, now.Add(time.Minute)))
+	require.False(t, before(now, now.Add(-time.Millisecond)))
+	require.False(t, before(now, now.Round(0).Add(-time.Millisecond)), "the wall clock alone")
 }

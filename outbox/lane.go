@@ -101,7 +101,7 @@ func (r *relayRun) inOrder(l *lane) {
 func (r *relayRun) takeBatch(l *lane, n int) []*event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sift(l)
+	r.sift(l, time.Now())
 	n = min(n, len(l.queue))
 	batch := slices.Clone(l.queue[:n])
 	r.shorten(l, l.queue[n:])
@@ -112,20 +112,23 @@ func (r *relayRun) takeBatch(l *lane, n int) []*event {
 // sift drops what may not go out now from the whole queue of a lane: what is
 // behind an event that was dropped must not be there any more when its
 // aggregate, or its lease, may go on. It is called with mu held.
-func (r *relayRun) sift(l *lane) {
+func (r *relayRun) sift(l *lane, now time.Time) {
 	l.queue = slices.DeleteFunc(l.queue, func(e *event) bool {
-		sendable := r.sendable(e)
+		sendable := r.sendable(e, now)
 		if !sendable {
 			r.drop(e)
 		}
 		return !sendable
 	})
+	if r.restart {
+		poked(r.poke)
+	}
 }
 
 // sendable reports whether a queued event may still go out. It is called with
 // mu held.
-func (r *relayRun) sendable(e *event) bool {
-	if !r.may(e) {
+func (r *relayRun) sendable(e *event, now time.Time) bool {
+	if !r.may(e, now) {
 		r.restart = true // should the shard be ours again
 		return false
 	}
@@ -139,7 +142,7 @@ func (r *relayRun) shorten(l *lane, left []*event) {
 	if len(left) == 0 {
 		l.queue = nil // let go of the memory behind it
 	}
-	if len(left) <= r.laneRoom()/2 {
+	if l.resume != 0 && len(left) <= r.laneRoom()/2 {
 		poked(r.poke)
 	}
 }
@@ -172,7 +175,7 @@ func (r *relayRun) inParallel(l *lane) {
 func (r *relayRun) takeFree(l *lane) []*event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sift(l)
+	r.sift(l, time.Now())
 	var taken []*event
 	left := l.queue[:0]
 	for _, e := range l.queue {
@@ -335,7 +338,7 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 		failed[e.aggregate] = true
 	}
 	if len(failed) > 0 {
-		r.sift(l)
+		r.sift(l, time.Now())
 	}
 	if last != nil {
 		r.away(l, last)

@@ -29,11 +29,10 @@ type lease struct {
 // leaseOf is the first shard of a shard's range.
 func leaseOf(shard int16) int16 { return shard - shard%shardsOfLease }
 
-// before reports whether it is before t by the monotonic clock and by the wall
+// before reports whether now is before t by the monotonic clock and by the wall
 // clock: a machine that was suspended shows it only in the one, one whose clock
 // was set only in the other.
-func before(t time.Time) bool {
-	now := time.Now()
+func before(now, t time.Time) bool {
 	return now.Before(t) && now.Round(0).Before(t.Round(0))
 }
 
@@ -261,9 +260,9 @@ func (r *relayRun) leave() {
 }
 
 // may reports whether e may be sent now. It is called with mu held.
-func (r *relayRun) may(e *event) bool {
+func (r *relayRun) may(e *event, now time.Time) bool {
 	l := r.held[e.lo]
-	return l != nil && l.epoch == e.epoch && before(l.until)
+	return l != nil && l.epoch == e.epoch && before(now, l.until)
 }
 
 // run of leases side by side.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/internal/jitter"
 )
@@ -116,9 +116,10 @@ func (r *relayRun) noteAll(results []result) error {
 }
 
 func (r *relayRun) notePublished(events []*event) error {
-	ids, los, epochs := make([]uuid.UUID, len(events)), make([]int16, len(events)), make([]int64, len(events))
+	los, epochs := make([]int16, len(events)), make([]int64, len(events))
+	ids := make([]pgtype.UUID, len(events)) // encoded as it is; any other type goes through text
 	for i, e := range events {
-		ids[i], los[i], epochs[i] = e.id, e.lo, e.epoch
+		ids[i], los[i], epochs[i] = pgtype.UUID{Bytes: e.id, Valid: true}, e.lo, e.epoch
 	}
 	sql := r.q.mark
 	if r.cfg.Done == Delete {
@@ -152,7 +153,7 @@ func (r *relayRun) notePublished(events []*event) error {
 func (r *relayRun) settle(e *event) {
 	e.noted = true
 	r.forget = append(r.forget, e)
-	if len(r.inMind)-len(r.forget) < 2*r.laneRoom() {
+	if e.retry || r.holding {
 		poked(r.poke)
 	}
 }

@@ -36,7 +36,7 @@ const (
 	maxBytes = 64 << 20
 
 	// quickPoll is the rest after something was found; it doubles up to Poll.
-	quickPoll = 5 * time.Millisecond
+	quickPoll = 10 * time.Millisecond
 )
 
 // HeaderAttempt is the header that says the how manieth attempt to publish an
@@ -116,7 +116,7 @@ func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 	if p.hold {
 		return p.rest, nil // who makes room pokes
 	}
-	var passed, taken int
+	var taken, heldBack int
 	more := false
 	floor := int64(-1)
 	for _, s := range p.spans {
@@ -124,7 +124,7 @@ func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 		if err != nil {
 			return 0, err
 		}
-		passed, taken = passed+got.passed, taken+got.taken
+		taken, heldBack = taken+got.taken, heldBack+got.heldBack
 		if got.more {
 			more = true
 			if floor < 0 || got.last < floor {
@@ -134,7 +134,8 @@ func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 			p.highest = got.last
 		}
 	}
-	return r.advance(p, floor, more, passed, taken), nil
+	r.sparse = heldBack >= r.cfg.Batch/2 && heldBack > taken
+	return r.advance(p, floor, more, taken), nil
 }
 
 // plan is what one look is about.
@@ -142,8 +143,9 @@ type plan struct {
 	floor   int64
 	spans   []span
 	epochs  map[int16]int64
-	due     []uuid.UUID   // heads of blocked aggregates
+	due     []pgtype.UUID // heads of blocked aggregates
 	hold    bool          // read nothing new
+	limit   int           // how many events to read at most
 	rest    time.Duration // at most, until something is due
 	highest int64         // seq read
 }
@@ -182,7 +184,7 @@ func (r *reader) prepare() *plan {
 		case b.passing:
 			r.unblockNow(a)
 		case r.lanes[a.kind] == nil || !r.lanes[a.kind].waits(now):
-			p.due = append(p.due, b.id)
+			p.due = append(p.due, pgtype.UUID{Bytes: b.id, Valid: true})
 		}
 	}
 	for _, l := range r.lanes {
@@ -198,7 +200,7 @@ func (r *reader) prepare() *plan {
 		r.pass, r.from, r.back = now, r.floor, false
 		r.floor = 0
 	}
-	p.spans = r.spans(func(l *lease) bool { return l.loaded && !l.leaving && before(l.until) })
+	p.spans = r.spans(func(l *lease) bool { return l.loaded && !l.leaving && before(now, l.until) })
 	if r.restart || !slices.Equal(p.spans, r.before) { // the floor counts for the shards it was reached with
 		r.restart, r.before = false, p.spans
 		r.floor = 0
@@ -206,6 +208,8 @@ func (r *reader) prepare() *plan {
 	crowded := r.tooManyBlocked()
 	r.back = r.back || crowded // it gets nowhere, and must see what people decide
 	p.hold = crowded || len(r.inMind) >= 4*r.laneRoom() || r.bytes >= maxBytes
+	r.holding = p.hold
+	p.limit = max(r.cfg.Batch, r.laneRoom()-len(r.inMind))
 	p.epochs = r.epochs(p.spans)
 	p.floor = r.floor
 	return p
@@ -229,7 +233,7 @@ func (r *relayRun) epochs(spans []span) map[int16]int64 {
 }
 
 // advance moves the floor, and says how long to rest.
-func (r *reader) advance(p *plan, floor int64, more bool, passed, taken int) time.Duration {
+func (r *reader) advance(p *plan, floor int64, more bool, taken int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.more = more
@@ -246,7 +250,6 @@ func (r *reader) advance(p *plan, floor int64, more bool, passed, taken int) tim
 			resume = l.resume
 		}
 	}
-	r.sparse = passed >= r.cfg.Batch/2 && taken < passed/2
 	switch {
 	case more && taken > 0, more && resume == 0:
 		r.idle = 0
@@ -268,25 +271,25 @@ func (r *reader) advance(p *plan, floor int64, more bool, passed, taken int) tim
 
 // reading is what reading a span came to.
 type reading struct {
-	last          int64 // seq
-	more          bool  // there may be more behind it
-	passed, taken int
+	last            int64 // seq
+	more            bool  // there may be more behind it
+	taken, heldBack int
 }
 
 func (r *reader) readSpan(ctx context.Context, s span, p *plan) (reading, error) {
 	if r.sparse {
 		return r.scanSpan(ctx, s, p)
 	}
-	rows, err := r.query(ctx, r.q.read, p.floor, s.lo, s.hi, r.cfg.Batch, r.horizon.last)
+	rows, err := r.query(ctx, r.q.read, p.floor, s.lo, s.hi, p.limit, r.horizon.last)
 	if err != nil {
 		return reading{}, err
 	}
-	got := reading{passed: len(rows), more: len(rows) == r.cfg.Batch}
+	got := reading{more: len(rows) == p.limit}
 	if len(rows) > 0 {
 		got.last = rows[len(rows)-1].seq
 		got.more = got.more || rows[len(rows)-1].cut
 	}
-	got.taken = r.enqueue(rows, p.epochs, false)
+	got.taken, got.heldBack = r.enqueue(rows, p.epochs, false)
 	return got, nil
 }
 
@@ -298,41 +301,45 @@ func (r *reader) scanSpan(ctx context.Context, s span, p *plan) (reading, error)
 		return reading{}, fmt.Errorf("read the outbox: %w", err)
 	}
 	var (
-		got  reading
-		seq  int64
-		id   uuid.UUID
-		a    aggregate
-		free []uuid.UUID
+		got   reading
+		seq   int64
+		id    uuid.UUID
+		a     aggregate
+		free  []pgtype.UUID
+		count int
 	)
 	_, err = pgx.ForEachRow(rows, []any{&seq, &id, &a.kind, &a.id}, func() error {
-		if len(free) == r.cfg.Batch { // the rest is for the next time
+		count++
+		if len(free) == p.limit { // the rest is for the next time
 			got.more = true
 			return nil
 		}
 		got.last = seq
-		got.passed++
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.wanted(seq, a, false) {
-			free = append(free, id)
+		switch {
+		case r.wanted(seq, a, false):
+			free = append(free, pgtype.UUID{Bytes: id, Valid: true})
+		case r.inMind[seq] == nil:
+			got.heldBack++
 		}
 		return nil
 	})
 	if err != nil {
 		return reading{}, fmt.Errorf("read the outbox: %w", err)
 	}
-	got.more = got.more || got.passed == scanned
+	got.more = got.more || count == scanned
 	if len(free) > 0 {
 		events, err := r.load(ctx, free)
 		if err != nil {
 			return reading{}, err
 		}
-		got.taken = r.enqueue(events, p.epochs, false)
+		got.taken, _ = r.enqueue(events, p.epochs, false)
 	}
 	return got, nil
 }
 
-func (r *reader) load(ctx context.Context, ids []uuid.UUID) ([]*event, error) {
+func (r *reader) load(ctx context.Context, ids []pgtype.UUID) ([]*event, error) {
 	return r.query(ctx, r.q.load, ids)
 }
 
@@ -394,17 +401,22 @@ func decode(rows pgx.Rows) (*event, error) {
 // for one.
 func AggregateType(msg *handler.Message) string { return msg.Origin.Topic }
 
-// enqueue hands events that were read under these leases to their lanes.
-func (r *relayRun) enqueue(events []*event, epochs map[int16]int64, retry bool) (taken int) {
+// enqueue hands events that were read under these leases to their lanes, and
+// counts those that something holds back.
+func (r *relayRun) enqueue(events []*event, epochs map[int16]int64, retry bool) (taken, heldBack int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := time.Now()
 	for _, e := range events {
 		e.epoch, e.retry = epochs[e.lo], retry
-		if l := r.held[e.lo]; l == nil || l.leaving || !r.may(e) {
+		if l := r.held[e.lo]; l == nil || l.leaving || !r.may(e, now) {
 			r.restart = true // it was passed over, and may be ours again
 			continue
 		}
 		if !r.wanted(e.seq, e.aggregate, retry) {
+			if r.inMind[e.seq] == nil {
+				heldBack++
+			}
 			continue
 		}
 		r.inMind[e.seq] = e
@@ -418,7 +430,7 @@ func (r *relayRun) enqueue(events []*event, epochs map[int16]int64, retry bool) 
 	if r.restart {
 		poked(r.poke)
 	}
-	return taken
+	return taken, heldBack
 }
 
 // wanted reports whether an event may go to its lane now. If the lane has no

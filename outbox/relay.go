@@ -140,6 +140,7 @@ type relayRun struct {
 	unblock []aggregate
 	stopped bool  // publish no more
 	restart bool  // the reader must begin at seq 0
+	holding bool  // the reader reads nothing new until something is done with
 	floor   int64 // everything up to here was read; a hint
 	bytes   int   // of the payloads in mind
 

@@ -57,8 +57,7 @@ func (c *call) kafkaTarget(f *kafkaFlags, cfg outbox.RelayConfig) (*target, erro
 	}
 	opts := append(kafka.WithinAttempt(cfg.AttemptTimeout),
 		kgo.SeedBrokers(seeds...),
-		kgo.ClientID("semel-relay"),
-		kgo.ProducerLinger(time.Millisecond)) // the relay hands over a batch and waits
+		kgo.ClientID("semel-relay"))
 	if f.tls {
 		opts = append(opts, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
 	}
