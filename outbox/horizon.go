@@ -17,9 +17,10 @@ const horizonFor = 100 * time.Millisecond
 // happened, the next writer of the same aggregate goes on at once: its event
 // stands before the reader, the late one behind it, and must be found first. So
 // the reader knows which transactions may have drawn a seq that it has passed,
-// and goes back as soon as one of them has ended. And it reads nothing that was
+// and goes back as soon as one of them has ended. It reads nothing that was
 // drawn after it looked: such an event may follow a late one that it does not
-// know of yet.
+// know of yet. And it looks again before it takes what it has read: it may have
+// seen the second event of a transaction, and not the first.
 type horizon struct {
 	last    int64            // seq that may be read
 	writers map[string]int64 // transactions that may have drawn seqs behind this one
@@ -57,21 +58,48 @@ func (h *horizon) move(last int64, writers []string) (back int64) {
 	return back
 }
 
+// straddles reports whether a transaction that has not ended may have drawn
+// seqs on both sides of this one.
+func (h *horizon) straddles(seq int64) bool {
+	for _, from := range h.writers {
+		if from < seq {
+			return true
+		}
+	}
+	return false
+}
+
 // lookUp moves the horizon, if it is time, and sets the floor back to where
 // events may have appeared.
 func (r *reader) lookUp(ctx context.Context) error {
-	if r.more && time.Since(r.horizon.looked) < horizonFor {
+	if r.again || (r.more && time.Since(r.horizon.looked) < horizonFor) {
 		return nil
 	}
+	_, err := r.moveHorizon(ctx)
+	return err
+}
+
+// whole reports whether what was read behind the plan's floor may be taken. If
+// not, part of it may be missing, and the floor is set back to where.
+func (r *reader) whole(ctx context.Context, p *plan) (bool, error) {
+	if !r.horizon.straddles(p.floor) {
+		return true, nil
+	}
+	back, err := r.moveHorizon(ctx)
+	return back >= p.floor, err
+}
+
+func (r *reader) moveHorizon(ctx context.Context) (back int64, err error) {
 	looked := time.Now()
 	var last int64
 	var writers []string
 	if err := r.pool.QueryRow(ctx, r.q.horizon, r.cfg.Schema).Scan(&last, &writers); err != nil {
-		return fmt.Errorf("look who writes to the outbox: %w", err)
+		return nothing, fmt.Errorf("look who writes to the outbox: %w", err)
 	}
 	r.horizon.looked = looked
+	back = r.horizon.move(last, writers)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.floor = min(r.floor, r.horizon.move(last, writers))
-	return nil
+	r.floor = min(r.floor, back)
+	return back, nil
 }

@@ -44,6 +44,44 @@ func TestRelay_LateCommitKeepsOrder(t *testing.T) {
 	requireOrder(t, p.messages(), 3*rounds)
 }
 
+// A transaction has written two events of an aggregate, one behind the reader
+// and one before it, and commits while the reader reads.
+func TestRelay_CommitDuringARead(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	p := &recorder{ordered: true}
+	cfg, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	cfg.MaxConns = 6
+	var commit atomic.Pointer[func()]
+	cfg.ConnConfig.Tracer = beforeQuery{"WHERE o.seq > $1", func() {
+		if do := commit.Swap(nil); do != nil {
+			(*do)()
+		}
+	}}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	b.relayOn(t, pool, p, quick())
+	const rounds = 10
+	for i := range rounds {
+		tx := b.begin(t)
+		require.NoError(t, b.writer.Write(t.Context(), tx, order("late", int64(2*i+1))))
+		b.write(t, order("other", int64(2*i+1)))
+		b.awaitPublished(t, 4*i+1)
+		require.NoError(t, b.writer.Write(t.Context(), tx, order("late", int64(2*i+2))))
+		b.write(t, order("other", int64(2*i+2)))
+		committed := make(chan error, 1)
+		do := func() { committed <- tx.Commit(t.Context()) }
+		commit.Store(&do)
+		require.NoError(t, <-committed)
+		b.awaitPublished(t, 4*i+4)
+	}
+
+	requireOrder(t, p.messages(), 4*rounds)
+}
+
 // The server's clock was set back between two events of an aggregate. Their
 // order is that of the number that was drawn while its writer held it.
 func TestRelay_ClockSetBack(t *testing.T) {
@@ -238,7 +276,7 @@ func TestRelay_LongBacklogOnASlowDatabase(t *testing.T) {
 	cfg, err := pgxpool.ParseConfig(b.URL)
 	require.NoError(t, err)
 	cfg.MaxConns = 6
-	cfg.ConnConfig.Tracer = slowQueries{"LIMIT $4", 130 * time.Millisecond}
+	cfg.ConnConfig.Tracer = beforeQuery{"LIMIT $4", func() { takes(t.Context(), 130*time.Millisecond) }}
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
@@ -248,17 +286,17 @@ func TestRelay_LongBacklogOnASlowDatabase(t *testing.T) {
 	b.awaitStates(t, "good", "published")
 }
 
-// slowQueries makes the queries with this text take longer.
-type slowQueries struct {
+// beforeQuery does something before each query with this text.
+type beforeQuery struct {
 	text string
-	by   time.Duration
+	do   func()
 }
 
-func (s slowQueries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	if strings.Contains(data.SQL, s.text) {
-		takes(ctx, s.by)
+func (q beforeQuery) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(data.SQL, q.text) {
+		q.do()
 	}
 	return ctx
 }
 
-func (slowQueries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (beforeQuery) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

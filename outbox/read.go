@@ -48,6 +48,7 @@ type reader struct {
 	*relayRun
 	horizon horizon
 	more    bool          // the last look did not come to the horizon
+	again   bool          // the last look took nothing, because something may have been missing
 	before  []span        // what was read last
 	sparse  bool          // most of what was read last was held back
 	crowded bool          // too many aggregates are held back
@@ -105,6 +106,7 @@ func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 	if err := r.lookUp(ctx); err != nil {
 		return 0, err
 	}
+	r.again = false
 	p := r.prepare()
 	if len(p.due) > 0 {
 		rows, err := r.load(ctx, p.due)
@@ -121,8 +123,12 @@ func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 	floor := int64(-1)
 	for _, s := range p.spans {
 		got, err := r.readSpan(ctx, s, p)
-		if err != nil {
+		switch {
+		case err != nil:
 			return 0, err
+		case got.torn:
+			r.again = true
+			return 0, nil
 		}
 		taken, heldBack = taken+got.taken, heldBack+got.heldBack
 		if got.more {
@@ -273,6 +279,7 @@ func (r *reader) advance(p *plan, floor int64, more bool, taken int) time.Durati
 type reading struct {
 	last            int64 // seq
 	more            bool  // there may be more behind it
+	torn            bool  // something may be missing in it: nothing was taken
 	taken, heldBack int
 }
 
@@ -289,8 +296,7 @@ func (r *reader) readSpan(ctx context.Context, s span, p *plan) (reading, error)
 		got.last = rows[len(rows)-1].seq
 		got.more = got.more || rows[len(rows)-1].cut
 	}
-	got.taken, got.heldBack = r.enqueue(rows, p.epochs, false)
-	return got, nil
+	return r.takeWhole(ctx, rows, p, got)
 }
 
 // scanSpan looks at many events without their payloads, and loads those that
@@ -334,8 +340,28 @@ func (r *reader) scanSpan(ctx context.Context, s span, p *plan) (reading, error)
 		if err != nil {
 			return reading{}, err
 		}
-		got.taken, _ = r.enqueue(events, p.epochs, false)
+		if n := len(events); n > 0 && events[n-1].cut { // what it had no room for comes next time
+			got.last, got.more = events[n-1].seq, true
+		}
+		held := got.heldBack
+		got, err = r.takeWhole(ctx, events, p, got)
+		got.heldBack = held
+		return got, err
 	}
+	return got, nil
+}
+
+// takeWhole takes what was read, unless something may be missing in it.
+func (r *reader) takeWhole(ctx context.Context, events []*event, p *plan, got reading) (reading, error) {
+	if len(events) == 0 {
+		return got, nil
+	}
+	whole, err := r.whole(ctx, p)
+	if err != nil || !whole {
+		got.torn = true
+		return got, err
+	}
+	got.taken, got.heldBack = r.enqueue(events, p.epochs, false)
 	return got, nil
 }
 
