@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/internal/chaos/wire"
 )
@@ -28,7 +29,11 @@ func (t tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Trace
 		reads:  strings.Contains(data.SQL, "WHERE o.seq > $1"),
 	}
 	if strings.Contains(data.SQL, "-- Notes what a broker has confirmed") {
-		for _, id := range data.Args[0].([]uuid.UUID) {
+		ids, ok := data.Args[0].([]pgtype.UUID)
+		if !ok {
+			panic(fmt.Sprintf("the ids of queries/mark.sql are %T: this program must learn them", data.Args[0]))
+		}
+		for _, id := range ids {
 			q.marks = append(q.marks, id.String())
 		}
 		t.trap.pass(wire.BeforeMark)
