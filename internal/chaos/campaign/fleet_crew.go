@@ -122,11 +122,11 @@ func (f *fleet) apply(e event) error {
 
 // reached has a relay killed, or left alone until its leases are another's.
 func (f *fleet) reached(r *relayProcess) {
-	switch {
-	case r.point == "": // it was disarmed too late: another one is on its way here
+	switch r.point {
+	case "": // it was disarmed too late: another one is on its way here
 		r.doomed = true
 		r.kill()
-	case r.point == wire.Stopped:
+	case wire.Stopped:
 		r.wakeAt = time.Now().Add(wire.RelayLease + wakeSurplus)
 	default:
 		r.doomed = true
