@@ -86,6 +86,7 @@ func (r *reader) whole(ctx context.Context, p *plan) (bool, error) {
 		return true, nil
 	}
 	back, err := r.moveHorizon(ctx)
+	p.back = min(p.back, back) // what ended just now was perhaps not seen yet
 	return back >= p.floor, err
 }
 

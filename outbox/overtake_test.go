@@ -82,6 +82,62 @@ func TestRelay_CommitDuringARead(t *testing.T) {
 	requireOrder(t, p.messages(), 4*rounds)
 }
 
+// A transaction commits when the reader has read past its event, and before it
+// looks again at who writes.
+func TestRelay_CommitBehindARead(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	p := &recorder{ordered: true}
+	cfg, err := pgxpool.ParseConfig(b.URL)
+	require.NoError(t, err)
+	cfg.MaxConns = 6
+	var commit atomic.Pointer[func()]
+	cfg.ConnConfig.Tracer = afterRead{&commit}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	b.relayOn(t, pool, p, quick())
+	const rounds = 10
+	for i := range rounds {
+		long := b.begin(t) // it makes the reader look again
+		require.NoError(t, b.writer.Write(t.Context(), long, order("long", int64(i+1))))
+		b.write(t, order("other", int64(3*i+1)))
+		b.awaitPublished(t, 6*i+1)
+		tx := b.begin(t)
+		require.NoError(t, b.writer.Write(t.Context(), tx, order("late", int64(2*i+1))))
+		committed := make(chan error, 1)
+		do := func() { committed <- tx.Commit(t.Context()) }
+		commit.Store(&do)
+		b.write(t, order("other", int64(3*i+2)))
+		require.NoError(t, <-committed)
+		b.write(t, order("late", int64(2*i+2)), order("other", int64(3*i+3)))
+		b.awaitPublished(t, 6*i+5)
+		require.NoError(t, long.Commit(t.Context()))
+		b.awaitPublished(t, 6*i+6)
+	}
+
+	requireOrder(t, p.messages(), 6*rounds)
+}
+
+// afterRead does something once after events were read.
+type afterRead struct{ do *atomic.Pointer[func()] }
+
+type isRead struct{}
+
+func (a afterRead) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, isRead{}, strings.Contains(data.SQL, "WHERE o.seq > $1"))
+}
+
+func (a afterRead) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	if ctx.Value(isRead{}) != true || data.CommandTag.RowsAffected() == 0 {
+		return
+	}
+	if do := a.do.Swap(nil); do != nil {
+		(*do)()
+	}
+}
+
 // The server's clock was set back between two events of an aggregate. Their
 // order is that of the number that was drawn while its writer held it.
 func TestRelay_ClockSetBack(t *testing.T) {

@@ -154,6 +154,7 @@ type plan struct {
 	limit   int           // how many events to read at most
 	rest    time.Duration // at most, until something is due
 	highest int64         // seq read
+	back    int64         // seq behind which events may have appeared meanwhile
 }
 
 // finish forgets what is done, and lets the aggregates go on that waited for it,
@@ -179,7 +180,7 @@ func (r *reader) finish() {
 func (r *reader) prepare() *plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &plan{rest: r.cfg.Poll}
+	p := &plan{back: nothing, rest: r.cfg.Poll}
 	now := time.Now()
 	until := func(t time.Time) { p.rest = max(min(p.rest, t.Sub(now)), time.Millisecond) }
 	for a, b := range r.blocked {
@@ -246,7 +247,7 @@ func (r *reader) advance(p *plan, floor int64, more bool, taken int) time.Durati
 	if !more {
 		floor = p.highest
 	}
-	r.floor = max(floor, p.floor)
+	r.floor = min(max(floor, p.floor), p.back)
 	if !r.back && (!more || r.floor >= r.from) {
 		r.back, r.took = true, time.Since(r.pass)
 	}
