@@ -15,12 +15,14 @@ func TestLedger_Judge(t *testing.T) {
 	l := newLedger()
 	l.commits([]outbox.Event{{ID: "a1"}, {ID: "a2"}, {ID: "a3"}, {ID: "b1"}, {ID: "b2"}})
 	for _, e := range []seenEvent{
-		{"a1", "a", 1}, {"b1", "b", 1},
+		{"a1", "a", 1},
+		{"b1", "b", 1},
 		{"a1", "a", 1}, // again, after a kill
 		{"a3", "a", 3},
 		{"a2", "a", 2}, // late
 		{"b1", "b", 1}, // again, and nobody was killed
-		{"a1", "a", 1}, {"x", "x", 1},
+		{"a1", "a", 1},
+		{"x", "x", 1},
 	} {
 		l.sees(e)
 	}
