@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
