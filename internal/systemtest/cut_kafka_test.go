@@ -58,6 +58,7 @@ func TestCut_Kafka(t *testing.T) {
 				addr:     brokers[0],
 				commits:  true,
 				kind:     kafkaKind,
+				timed:    "ConsumerGroupHeartbeat",
 				running:  map[faultproxy.Side][]string{faultproxy.FromClient: append(always[:len(always):len(always)], tt.running...)},
 				stopping: map[faultproxy.Side][]string{faultproxy.FromClient: append([]string{"OffsetCommit"}, tt.stopping...)},
 			}
