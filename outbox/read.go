@@ -2,17 +2,12 @@ package outbox
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/jitter"
 )
 
@@ -38,10 +33,6 @@ const (
 	// quickPoll is the rest after something was found; it doubles up to Poll.
 	quickPoll = 10 * time.Millisecond
 )
-
-// HeaderAttempt is the header that says the how manieth attempt to publish an
-// event it is, from the second on. It is no part of the event's identity.
-const HeaderAttempt = "publish-attempt"
 
 // reader finds events to publish. It belongs to one goroutine.
 type reader struct {
@@ -274,216 +265,4 @@ func (r *reader) advance(p *plan, floor int64, more bool, taken int) time.Durati
 		r.idle = min(max(2*r.idle, quickPoll), r.cfg.Poll)
 	}
 	return min(r.idle, p.rest)
-}
-
-// reading is what reading a span came to.
-type reading struct {
-	last            int64 // seq
-	more            bool  // there may be more behind it
-	torn            bool  // something may be missing in it: nothing was taken
-	taken, heldBack int
-}
-
-func (r *reader) readSpan(ctx context.Context, s span, p *plan) (reading, error) {
-	if r.sparse {
-		return r.scanSpan(ctx, s, p)
-	}
-	rows, err := r.query(ctx, r.q.read, p.floor, s.lo, s.hi, p.limit, r.horizon.last)
-	if err != nil {
-		return reading{}, err
-	}
-	got := reading{more: len(rows) == p.limit}
-	if len(rows) > 0 {
-		got.last = rows[len(rows)-1].seq
-		got.more = got.more || rows[len(rows)-1].cut
-	}
-	return r.takeWhole(ctx, rows, p, got)
-}
-
-// scanSpan looks at many events without their payloads, and loads those that
-// nothing holds back.
-func (r *reader) scanSpan(ctx context.Context, s span, p *plan) (reading, error) {
-	rows, err := r.pool.Query(ctx, r.q.scan, p.floor, s.lo, s.hi, scanned, r.horizon.last)
-	if err != nil {
-		return reading{}, fmt.Errorf("read the outbox: %w", err)
-	}
-	var (
-		got   reading
-		seq   int64
-		id    uuid.UUID
-		a     aggregate
-		free  []pgtype.UUID
-		count int
-	)
-	_, err = pgx.ForEachRow(rows, []any{&seq, &id, &a.kind, &a.id}, func() error {
-		count++
-		if len(free) == p.limit { // the rest is for the next time
-			got.more = true
-			return nil
-		}
-		got.last = seq
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		switch {
-		case r.wanted(seq, a, false):
-			free = append(free, pgtype.UUID{Bytes: id, Valid: true})
-		case r.inMind[seq] == nil:
-			got.heldBack++
-		}
-		return nil
-	})
-	if err != nil {
-		return reading{}, fmt.Errorf("read the outbox: %w", err)
-	}
-	got.more = got.more || count == scanned
-	if len(free) > 0 {
-		events, err := r.load(ctx, free)
-		if err != nil {
-			return reading{}, err
-		}
-		if n := len(events); n > 0 && events[n-1].cut { // what it had no room for comes next time
-			got.last, got.more = events[n-1].seq, true
-		}
-		held := got.heldBack
-		got, err = r.takeWhole(ctx, events, p, got)
-		got.heldBack = held
-		return got, err
-	}
-	return got, nil
-}
-
-// takeWhole takes what was read, unless something may be missing in it.
-func (r *reader) takeWhole(ctx context.Context, events []*event, p *plan, got reading) (reading, error) {
-	if len(events) == 0 {
-		return got, nil
-	}
-	whole, err := r.whole(ctx, p)
-	if err != nil || !whole {
-		got.torn = true
-		return got, err
-	}
-	got.taken, got.heldBack = r.enqueue(events, p.epochs, false)
-	return got, nil
-}
-
-func (r *reader) load(ctx context.Context, ids []pgtype.UUID) ([]*event, error) {
-	return r.query(ctx, r.q.load, ids)
-}
-
-func (r *reader) query(ctx context.Context, sql string, args ...any) ([]*event, error) {
-	rows, err := r.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read the outbox: %w", err)
-	}
-	defer rows.Close()
-	var events []*event
-	for size := 0; rows.Next(); {
-		e, err := decode(rows)
-		if err != nil {
-			return nil, fmt.Errorf("read the outbox: %w", err)
-		}
-		events = append(events, e)
-		if size += len(e.msg.Payload); size > maxRead {
-			e.cut = true
-			return events, nil
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read the outbox: %w", err)
-	}
-	return events, nil
-}
-
-// decode makes an event of a row of queries/read.sql.
-func decode(rows pgx.Rows) (*event, error) {
-	var (
-		e                                               event
-		m                                               handler.Message
-		shard                                           int16
-		version                                         pgtype.Int8
-		contentType, correlation, causation, from, tags pgtype.Text
-		names                                           []string
-		values                                          [][]byte
-	)
-	err := rows.Scan(&e.seq, &e.id, &shard, &e.aggregate.kind, &e.aggregate.id, &m.Type, &version, &m.Payload, &contentType,
-		&m.OccurredAt, &correlation, &causation, &from, &names, &values, &tags, &e.attempts)
-	if err != nil {
-		return nil, err
-	}
-	e.lo = leaseOf(shard)
-	m.ID, m.Key, m.Version = e.id.String(), []byte(e.aggregate.id), version.Int64
-	m.CorrelationID, m.CausationID, m.Source, m.ContentType = correlation.String, causation.String, from.String, contentType.String
-	m.OccurredAt = m.OccurredAt.UTC()
-	m.Headers = headersOf(names, values, tags.String)
-	if e.attempts > 0 {
-		m.Headers = append(m.Headers, handler.Header{Name: HeaderAttempt, Value: []byte(strconv.Itoa(e.attempts + 1))})
-	}
-	m.Origin = handler.Origin{Transport: "outbox", Topic: e.aggregate.kind}
-	e.msg = &m
-	return &e, nil
-}
-
-// AggregateType is the aggregate type of a message that a relay publishes: what
-// a publisher routes by, kafka.NewPublisher(client).Route(outbox.AggregateType)
-// for one.
-func AggregateType(msg *handler.Message) string { return msg.Origin.Topic }
-
-// enqueue hands events that were read under these leases to their lanes, and
-// counts those that something holds back.
-func (r *relayRun) enqueue(events []*event, epochs map[int16]int64, retry bool) (taken, heldBack int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	for _, e := range events {
-		e.epoch, e.retry = epochs[e.lo], retry
-		if l := r.held[e.lo]; l == nil || l.leaving || !r.may(e, now) {
-			r.restart = true // it was passed over, and may be ours again
-			continue
-		}
-		if !r.wanted(e.seq, e.aggregate, retry) {
-			if r.inMind[e.seq] == nil {
-				heldBack++
-			}
-			continue
-		}
-		r.inMind[e.seq] = e
-		r.bytes += len(e.msg.Payload)
-		r.lane(e.aggregate.kind).queue = append(r.lane(e.aggregate.kind).queue, e)
-		taken++
-	}
-	for _, l := range r.lanes {
-		r.startLane(l)
-	}
-	if r.restart {
-		poked(r.poke)
-	}
-	return taken, heldBack
-}
-
-// wanted reports whether an event may go to its lane now. If the lane has no
-// room, none of its later events may before the reader has gone back to this
-// one. It is called with mu held.
-func (r *relayRun) wanted(seq int64, a aggregate, retry bool) bool {
-	if r.stopped || r.inMind[seq] != nil {
-		return false
-	}
-	b := r.blocked[a]
-	if retry {
-		return b != nil && b.seq == seq && !b.unsaved
-	}
-	if b != nil || r.restart {
-		return false
-	}
-	l := r.lane(a.kind)
-	if l.resume == 0 && len(l.queue) < r.laneRoom() && !l.waits(time.Now()) {
-		return true
-	}
-	l.passed(seq)
-	return false
-}
-
-// drop forgets an event. It is called with mu held.
-func (r *relayRun) drop(e *event) {
-	delete(r.inMind, e.seq)
-	r.bytes -= len(e.msg.Payload)
 }
