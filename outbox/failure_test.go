@@ -194,8 +194,10 @@ func TestRelay_Validate(t *testing.T) {
 	require.Len(t, p.messages(), 1)
 }
 
-// A broker that is away costs no attempt, whichever way it says so, and nothing
-// is lost or out of order when it is back. Case O6.
+// Case O6: the broker stalls, or says that it is away. A relay that published in
+// the transaction that read the events held its locks all that while, and spent
+// their attempts (MassTransit#4299; sentry#67045). No transaction is open, no
+// attempt is spent, and nothing is lost or out of order afterwards.
 func TestRelay_Outage(t *testing.T) {
 	t.Parallel()
 
