@@ -25,11 +25,11 @@ type proof struct {
 	// shows, if set, is what the failing test must print: that it failed for
 	// the right reason.
 	shows string
-
-	// tries is how often it may pass with the plant before that counts: where a
-	// kill lands is chance. 0 is once.
-	tries int
 }
+
+// tries is how often a proof may pass with a plant before that counts: where a
+// kill lands, and which of two comes first, is chance.
+const tries = 8
 
 // unit is a test that is built with the plant.
 func unit(pkg, test string) proof { return proof{pkg: pkg, test: test} }
@@ -41,7 +41,6 @@ func chaos(broker, point string, kills int, counter string) proof {
 		pkg: "./internal/chaos", test: "TestChaos", plantEnv: "CHAOS_PLANT",
 		env:   []string{"CHAOS_BROKER=" + broker, "CHAOS_POINT=" + point, "CHAOS_KILLS=" + strconv.Itoa(kills)},
 		shows: `(?m)CHAOS kills=.* ` + counter + `=[1-9]`,
-		tries: 4,
 	}
 }
 
@@ -75,7 +74,7 @@ func (p proof) catches(ctx context.Context, pl plant) error {
 		args, env = nil, []string{p.plantEnv + "=" + pl.name}
 	}
 	out, err := p.run(ctx, args, env)
-	for try := 1; err == nil && try < p.tries; try++ {
+	for try := 1; err == nil && try < tries; try++ {
 		out, err = p.run(ctx, args, env)
 	}
 	switch failed := regexp.MustCompile(`(?m)^\s*--- FAIL: ` + p.test + `\b`); {
