@@ -3,7 +3,9 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
+	"runtime/debug"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -139,9 +141,21 @@ func (in *Inbox) commit(ctx context.Context, tx *claimedTx, t *task, outcome han
 	if err := tx.Commit(context.WithoutCancel(ctx)); err != nil {
 		return in.judgeCommit(t, fmt.Errorf("commit: %w", err))
 	}
-	tx.cause.Committed()
+	in.committed(ctx, tx)
 	in.observe(ctx, Event{Kind: Committed, Message: t.msg, Attempt: t.attempts + 1})
 	return verdict{kind: settled, outcome: outcome}
+}
+
+// committed calls what the handler wanted to be called. The message is settled,
+// whatever that does.
+func (in *Inbox) committed(ctx context.Context, tx *claimedTx) {
+	defer func() {
+		if value := recover(); value != nil {
+			in.cfg.Logger.ErrorContext(ctx, "a function given to AfterCommit panicked; the message is settled all the same",
+				slog.String("consumer", in.consumer), slog.Any("error", &PanicError{Value: value, Stack: debug.Stack()}))
+		}
+	}()
+	tx.cause.Committed()
 }
 
 // whole says whether the transaction can still commit, without a round trip.

@@ -42,3 +42,20 @@ func TestProcess_WritesEvents(t *testing.T) {
 		Scan(&events, &causation, &correlation, &source))
 	require.Equal(t, []any{1, "evt_1", "evt_1", "shipping"}, []any{events, causation, correlation, source})
 }
+
+// What a handler has called after the commit cannot unsettle its message.
+func TestProcess_AfterCommitPanics(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+		handler.CauseFrom(ctx).AfterCommit(func() { panic("no") })
+		return effect(ctx, tx, msg)
+	}, inbox.Config{})
+
+	outcome, err := in.Process(t.Context(), message("evt_1"))
+
+	require.NoError(t, err)
+	require.Equal(t, handler.Processed, outcome)
+	require.Equal(t, 1, b.effects(t, "evt_1"))
+}

@@ -80,13 +80,15 @@ func (r *relayRun) validate(batch []*event) (valid []bool, errs []error) {
 // told to done.
 func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) {
 	published, away := 0, 0
-	for _, err := range errs {
+	behind := make(map[aggregate]bool) // one that failed: their answers say nothing of the broker
+	for i, err := range errs {
 		switch {
 		case err == nil:
 			published++
-		case isOutage(err):
+		case isOutage(err) && !behind[batch[i].aggregate]:
 			away++
 		}
+		behind[batch[i].aggregate] = behind[batch[i].aggregate] || err != nil
 	}
 	done(published > 0 || away == 0) // before mu: it may log
 	r.mu.Lock()

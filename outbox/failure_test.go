@@ -347,3 +347,38 @@ func TestRelay_SlowTopic(t *testing.T) {
 		})
 	}
 }
+
+// behindFailed refuses the first event of each aggregate for good, and says of
+// those behind it that they cannot be sent now.
+type behindFailed struct{}
+
+func (behindFailed) KeepsOrder() bool { return true }
+
+func (behindFailed) Publish(_ context.Context, msgs []*handler.Message) []error {
+	errs := make([]error, len(msgs))
+	for i, m := range msgs {
+		if errs[i] = handler.Unavailable(errNo); m.Version == 1 {
+			errs[i] = handler.Permanent(errNo)
+		}
+	}
+	return errs
+}
+
+// The answers for events behind a refused one say nothing of the broker: it is
+// not taken for away.
+func TestRelay_BehindARefusedEvent(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	for i := range 5 {
+		b.write(t, order(fmt.Sprint(i), 1), order(fmt.Sprint(i), 2))
+	}
+	log := &logbook{}
+	cfg := quick()
+	cfg.Batch, cfg.Logger = 2, log.logger()
+	relay := b.relay(t, behindFailed{}, cfg)
+
+	require.Eventually(t, func() bool { return relay.Stats().Kinds["order"].Quarantined == 5 }, deadline, tick)
+	require.Zero(t, relay.Stats().Outages)
+	require.NotContains(t, log.String(), "the broker is left alone")
+}

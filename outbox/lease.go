@@ -265,7 +265,7 @@ func (r *relayRun) may(e *event, now time.Time) bool {
 	return l != nil && l.epoch == e.epoch && before(now, l.until)
 }
 
-// run of leases side by side.
+// span is a run of leases side by side, as shards.
 type span struct{ lo, hi int16 }
 
 // spans are the shards to read, joined where they touch. It is called with mu
