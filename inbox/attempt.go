@@ -29,7 +29,7 @@ func (in *Inbox) attempt(ctx context.Context, t *task) verdict {
 	}
 	in.observe(ctx, Event{Kind: Claimed, Message: t.msg, Attempt: t.attempts + 1})
 
-	result := in.call(ctx, tx, t.msg)
+	result := in.call(ctx, tx, t)
 	if result.abandoned { // the connection went with the handler
 		return in.judge(ctx, result)
 	}

@@ -36,10 +36,10 @@ func (*handlerTx) Rollback(context.Context) error {
 
 // call runs the handler. A handler that does not return is left behind with
 // its connection, which is cut off so that the server frees the claim.
-func (in *Inbox) call(ctx context.Context, tx *claimedTx, msg *handler.Message) callResult {
+func (in *Inbox) call(ctx context.Context, tx *claimedTx, t *task) callResult {
 	tx.Tx = workTx(ctx, tx)
-	tx.cause = handler.Cause{Consumer: in.consumer, Message: msg}
-	result := in.guarded(handler.WithCause(ctx, &tx.cause), &tx.call, in.handle, (*handlerTx)(tx), msg)
+	tx.cause = handler.Cause{Consumer: in.consumer, Message: t.msg}
+	result := in.guarded(handler.WithCause(ctx, &tx.cause), &tx.call, in.handle, (*handlerTx)(tx), t)
 	if result.abandoned {
 		tx.conn.Hijack()      // out of the pool, which may open another in its place
 		_ = tx.socket.Close() // the only part of a connection that may be touched while the handler uses it
@@ -59,7 +59,7 @@ func (in *Inbox) prepare(ctx context.Context, t *task) verdict {
 		}
 	}
 	prepare := func(ctx context.Context, _ pgx.Tx, msg *handler.Message) error { return in.cfg.Prepare(ctx, msg) }
-	result := in.guarded(ctx, &guardedCall{}, prepare, nil, t.msg)
+	result := in.guarded(ctx, &guardedCall{}, prepare, nil, t)
 	if result.err == nil {
 		return verdict{}
 	}
@@ -77,7 +77,8 @@ type guardedCall struct {
 // reaches the engine: a panic, runtime.Goexit, or never coming back. Its
 // context ends after the handler timeout; after the watchdog's grace it is
 // given up. The call is used once.
-func (in *Inbox) guarded(ctx context.Context, c *guardedCall, f handler.Func, tx pgx.Tx, msg *handler.Message) callResult {
+func (in *Inbox) guarded(ctx context.Context, c *guardedCall, f handler.Func, tx pgx.Tx, t *task) callResult {
+	msg := t.msg
 	callCtx, cancel := context.WithTimeoutCause(ctx, in.cfg.HandlerTimeout, ErrHandlerTimeout)
 	defer cancel()
 
@@ -85,7 +86,7 @@ func (in *Inbox) guarded(ctx context.Context, c *guardedCall, f handler.Func, tx
 	if c.done == nil {
 		c.done = make(chan struct{}, 1)
 	}
-	go func() {
+	t.crew().do(func() {
 		normal := false
 		defer func() {
 			if value := recover(); value != nil {
@@ -104,7 +105,7 @@ func (in *Inbox) guarded(ctx context.Context, c *guardedCall, f handler.Func, tx
 		}()
 		c.err = f(callCtx, tx, msg)
 		normal = true
-	}()
+	})
 
 	select {
 	case <-c.done:

@@ -46,7 +46,7 @@ func (in *Inbox) identify(ctx context.Context, t *task) verdict {
 			found.id, err = in.cfg.ID(t.msg)
 		}
 		return err
-	}, nil, t.msg)
+	}, nil, t)
 	if ctx.Err() != nil {
 		return verdict{kind: stopped, err: context.Cause(ctx)}
 	}

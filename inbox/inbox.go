@@ -71,7 +71,7 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 		flights:    flights{byID: make(map[dedup.ID]*task)},
 		starting:   make(chan struct{}, 1),
 	}
-	in.lanes = newLanes(cfg.Workers, func(t *task) { go t.run.work(t) })
+	in.lanes = newLanes(cfg.Workers, func(t *task) { t.run.work(t) })
 	return in, nil
 }
 

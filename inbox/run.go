@@ -14,7 +14,8 @@ import (
 // is the source's [handler.Sink].
 type run struct {
 	in     *Inbox
-	work   func(*task)    // runs a delivery that got its slot
+	work   func(*task) // runs a delivery that got its slot; does not block
+	crew   *crew
 	pauser handler.Pauser // nil: the source has none
 	gate   gate
 	budget *budget
@@ -107,7 +108,8 @@ func (in *Inbox) newRun(handlers context.Context, src handler.Source) *run {
 		watched:  make(map[<-chan struct{}]struct{}),
 	}
 	r.pauser, _ = src.(handler.Pauser)
-	r.work = func(t *task) { r.handle(handlers, t) }
+	r.crew = newCrew(r.ended)
+	r.work = func(t *task) { r.crew.do(func() { r.handle(handlers, t) }) }
 	return r
 }
 

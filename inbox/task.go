@@ -112,3 +112,11 @@ func (f *flights) leave(t *task, outcome handler.Outcome) {
 		close(t.followers)
 	}
 }
+
+// crew is what runs the task's handler; nil outside of a run.
+func (t *task) crew() *crew {
+	if t.run == nil {
+		return nil
+	}
+	return t.run.crew
+}
