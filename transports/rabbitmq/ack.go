@@ -2,5 +2,6 @@
 
 package rabbitmq
 
-// ack acknowledges one tag, never multiple: an earlier one may still be at work.
-func ack(ch *channel, tag uint64) error { return ch.Ack(tag, false) }
+// together reports whether a settled tag may be acknowledged with all before
+// it: not if an earlier one may still be at work. lowest is the first that is out.
+func together(tag, lowest uint64) bool { return tag < lowest }

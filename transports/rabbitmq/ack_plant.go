@@ -2,5 +2,5 @@
 
 package rabbitmq
 
-// ack is the planted bug "multiple-ack": all earlier tags are acknowledged too.
-func ack(ch *channel, tag uint64) error { return ch.Ack(tag, true) }
+// together is the planted bug "multiple-ack": all earlier tags are acknowledged too.
+func together(uint64, uint64) bool { return true }

@@ -32,12 +32,15 @@ func (c *consumer) consume(ctx context.Context, conn *connection) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = ch.do("close the channel", ch.Close) }()
+	back := newGuard(ch, c.config.Prefetch)
+	defer func() {
+		back.flush()
+		_ = ch.do("close the channel", ch.Close)
+	}()
 	if err := c.warnOfLimits(ctx, conn); err != nil {
 		return err
 	}
 
-	back := newGuard(ch, c.config.Prefetch)
 	for {
 		paused, turned := c.isPaused()
 		if !paused {
@@ -147,13 +150,14 @@ func (c *consumer) watch(ctx context.Context, ch *channel) error {
 // handOut gives one delivery to the engine, or back to the broker when the
 // engine does not take it.
 func (c *consumer) handOut(taking context.Context, d *amqp.Delivery, back *guard, revoked <-chan struct{}) {
+	out := &delivery{flight: &c.flight, back: back, tag: d.DeliveryTag}
+	back.take(out)
 	// Asked here too: what arrives after Pause has returned must not be handed
 	// out while the goroutine that cancels the consumer is still waking up.
 	if paused, _ := c.isPaused(); paused || taking.Err() != nil {
-		back.requeue(d.DeliveryTag)
+		back.requeue(out)
 		return
 	}
-	out := &delivery{flight: &c.flight, back: back, tag: d.DeliveryTag}
 	c.flight.add()
 	err := c.sink.Deliver(taking, &handler.Delivery{
 		Message:  message(d, c.config.Queue),

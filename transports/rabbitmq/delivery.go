@@ -18,14 +18,16 @@ type delivery struct {
 	back     *guard
 	tag      uint64
 	answered atomic.Bool
+
+	before, after *delivery // of those that are out on the channel; guarded by acks.mu
 }
 
 func (d *delivery) settled()       { d.end(d.back.acknowledge) }
 func (d *delivery) returned(error) { d.end(d.back.giveBack) }
 
-func (d *delivery) end(answer func(tag uint64)) {
+func (d *delivery) end(answer func(*delivery)) {
 	if d.answered.CompareAndSwap(false, true) {
-		answer(d.tag)
+		answer(d)
 		d.flight.done()
 	}
 }
@@ -37,7 +39,7 @@ func (d *delivery) end(answer func(tag uint64)) {
 // An answer that fails is no loss: then the channel has ended, and the broker
 // delivers again what it had out on it. The next delivery is a duplicate.
 type guard struct {
-	ch    *channel
+	*acks
 	spare int // how many may be returned at once: a whole prefetch, as at a pause
 
 	mu       sync.Mutex
@@ -46,25 +48,26 @@ type guard struct {
 }
 
 func newGuard(ch *channel, prefetch int) *guard {
-	return &guard{ch: ch, spare: prefetch, patience: jitter.New(50*time.Millisecond, 5*time.Second)}
+	return &guard{acks: newAcks(ch, prefetch), spare: prefetch, patience: jitter.New(50*time.Millisecond, 5*time.Second)}
 }
 
-func (g *guard) acknowledge(tag uint64) {
-	_ = ack(g.ch, tag)
+func (g *guard) acknowledge(d *delivery) {
+	g.settle(d)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.returns = 0
 	g.patience.Reset()
 }
 
-func (g *guard) requeue(tag uint64) {
-	_ = g.ch.Nack(tag, false, true)
+func (g *guard) requeue(d *delivery) {
+	_ = g.ch.Nack(d.tag, false, true)
+	g.drop(d)
 }
 
 // giveBack requeues at once, or after a while when nothing but returns has come
 // for more than a prefetch. A message that waits for that stays out, so the
 // broker sends no other for it.
-func (g *guard) giveBack(tag uint64) {
+func (g *guard) giveBack(d *delivery) {
 	g.mu.Lock()
 	g.returns++
 	var delay time.Duration
@@ -73,8 +76,8 @@ func (g *guard) giveBack(tag uint64) {
 	}
 	g.mu.Unlock()
 	if delay == 0 {
-		g.requeue(tag)
+		g.requeue(d)
 		return
 	}
-	time.AfterFunc(delay, func() { g.requeue(tag) }) // on a channel that has gone it does nothing
+	time.AfterFunc(delay, func() { g.requeue(d) }) // on a channel that has gone it does nothing
 }

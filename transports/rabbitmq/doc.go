@@ -14,9 +14,10 @@
 //
 // # Guarantees
 //
-// A delivery is acknowledged after its outcome is committed, each one by its
-// own tag on the channel it came from; an unsettled neighbour is never
-// acknowledged with it. What was not acknowledged comes again: the broker
+// A delivery is acknowledged after its outcome is committed, on the channel it
+// came from, and within milliseconds. Those that are settled close together are
+// acknowledged with one frame if everything before them is answered too; an
+// unsettled neighbour is never acknowledged with them. What was not acknowledged comes again: the broker
 // redelivers it when the channel or the connection ends.
 //
 // A publish succeeds when the broker confirmed it and did not return it.

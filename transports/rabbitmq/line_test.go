@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,6 +24,13 @@ type line struct {
 	down  bool
 	dials int
 	wires []*wire
+	acks  []ack // as they were sent
+}
+
+// ack is an acknowledgement on its way to the broker.
+type ack struct {
+	tag      uint64
+	multiple bool
 }
 
 func (l *line) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -37,6 +45,7 @@ func (l *line) dial(ctx context.Context, network, addr string) (net.Conn, error)
 		return nil, err
 	}
 	w := newWire(conn)
+	w.sees = l.note
 	if l.silent {
 		w.blackHole()
 	}
@@ -54,6 +63,31 @@ func (l *line) cut(down bool) {
 		_ = w.Close()
 	}
 	l.wires = nil
+}
+
+// note looks for acknowledgements in what is sent: the client library writes
+// whole frames, as long as they are small.
+func (l *line) note(sent []byte) {
+	const head, basic, basicAck = 7, 60, 80
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(sent) > head {
+		kind, size := sent[0], int(binary.BigEndian.Uint32(sent[3:head]))
+		if len(sent) < head+size {
+			return
+		}
+		frame := sent[head : head+size]
+		if kind == 1 && binary.BigEndian.Uint16(frame) == basic && binary.BigEndian.Uint16(frame[2:]) == basicAck {
+			l.acks = append(l.acks, ack{binary.BigEndian.Uint64(frame[4:]), frame[12] == 1})
+		}
+		sent = sent[min(head+size+1, len(sent)):]
+	}
+}
+
+func (l *line) acknowledged() []ack {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.acks)
 }
 
 func (l *line) restore() {
@@ -84,6 +118,7 @@ type wire struct {
 	slip     *io.PipeWriter // its other end; one write at a time passes
 	closed   chan struct{}
 	once     sync.Once
+	sees     func(sent []byte) // called before each write
 
 	mu       sync.Mutex // guards the fields below
 	pass     sync.Cond  // signalled when deaf becomes false, on mu
@@ -126,6 +161,7 @@ func (w *wire) carry(to io.Writer) error {
 func (w *wire) Read(b []byte) (int, error) { return w.arrivals.Read(b) }
 
 func (w *wire) Write(b []byte) (int, error) {
+	w.sees(b)
 	w.mu.Lock()
 	mute, stalled, deadline := w.mute, w.stalled, w.deadline
 	w.mu.Unlock()

@@ -27,7 +27,7 @@ func TestSource_LaterSettledKeepsEarlier(t *testing.T) {
 	dying := run(t, config, transporttest.SinkConfig{})
 	first := dying.next(t, "first")
 	dying.next(t, "second").Settled()
-	require.Eventually(t, func() bool { return dying.source.Stats().InFlight == 1 }, patience, tick)
+	require.Eventually(t, func() bool { return len(l.acknowledged()) == 1 }, patience, tick)
 	l.cut(true)
 	requireRevoked(t, first)
 
