@@ -36,6 +36,7 @@ func TestExamples_HaveOutput(t *testing.T) {
 		"inbox ExampleInbox_Run_rabbitmq",
 		"transports/rabbitmq ExampleNewPublisher",
 		"transports/rabbitmq ExampleNewSource",
+		"transports/rabbitmq ExamplePublisherConfig_exchangeOf",
 	}, compiled)
 }
 

@@ -115,11 +115,17 @@ type PublisherConfig struct {
 	// exchange, which routes by queue name.
 	Exchange string
 
+	// ExchangeOf, if set, names the exchange of each message instead:
+	// outbox.AggregateType for one exchange for each aggregate type. It must be
+	// safe for concurrent use and must not change the message.
+	ExchangeOf func(*handler.Message) string
+
 	// RoutingKey gives a message's routing key. Defaults to the message's type.
+	// It must be safe for concurrent use and must not change the message.
 	RoutingKey func(*handler.Message) string
 
 	// Declare, if set, declares what the publisher needs each time it has a new
-	// channel. Without it the exchange must be there.
+	// channel. Without it the exchanges must be there.
 	Declare func(ch *amqp.Channel) error
 
 	// Window is how many messages may be out without a confirm. More wait.
@@ -160,10 +166,18 @@ func (c PublisherConfig) withDefaults() (PublisherConfig, error) {
 	if c.RoutingKey == nil {
 		c.RoutingKey = func(msg *handler.Message) string { return msg.Type }
 	}
+	var twoExchanges error
+	if c.ExchangeOf == nil {
+		exchange := c.Exchange
+		c.ExchangeOf = func(*handler.Message) string { return exchange }
+	} else if c.Exchange != "" {
+		twoExchanges = errors.New("give Exchange or ExchangeOf, not both")
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	return c, errors.Join(
+		twoExchanges,
 		checkLength("Exchange", c.Exchange),
 		checkRange("Window", c.Window, 1, maxPrefetch),
 		checkRange("MaxPayload", c.MaxPayload, 1, 512<<20),

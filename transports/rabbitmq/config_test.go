@@ -64,12 +64,12 @@ func TestSourceConfig_ReportsEverything(t *testing.T) {
 func TestPublisherConfig_Impossible(t *testing.T) {
 	t.Parallel()
 
-	p := rabbitmq.NewPublisher(rabbitmq.PublisherConfig{URL: "amqp://u:s3cret/x@h", Exchange: strings.Repeat("e", 256), Window: -1, MaxPayload: -1})
+	p := rabbitmq.NewPublisher(rabbitmq.PublisherConfig{URL: "amqp://u:s3cret/x@h", Exchange: strings.Repeat("e", 256), ExchangeOf: byTopic, Window: -1, MaxPayload: -1})
 
 	errs := p.Publish(t.Context(), []*handler.Message{{ID: "a"}})
 
 	require.Len(t, errs, 1)
-	for _, want := range []string{"URL is not", "Exchange must have at most 255 bytes, has 256", "Window must be from 1 to 65535, is -1", "MaxPayload must be from 1 to 536870912, is -1"} {
+	for _, want := range []string{"URL is not", "give Exchange or ExchangeOf, not both", "Exchange must have at most 255 bytes, has 256", "Window must be from 1 to 65535, is -1", "MaxPayload must be from 1 to 536870912, is -1"} {
 		require.ErrorContains(t, errs[0], want)
 	}
 	require.NotContains(t, errs[0].Error(), "s3cret")

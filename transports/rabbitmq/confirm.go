@@ -43,8 +43,9 @@ type window struct {
 	*Publisher
 	ch      *channel
 	returns chan amqp.Return
-	pending []*sentMessage // in the order they were sent
-	since   time.Time      // the last time something moved
+	pending []*sentMessage  // in the order they were sent
+	since   time.Time       // the last time something moved
+	reached map[string]bool // exchanges that are there
 }
 
 // sentMessage is a message that waits for its confirm.
@@ -63,7 +64,7 @@ func (p *Publisher) publish(ctx context.Context, conn *connection, works func(St
 	}
 	// The library's reader must never wait for room: at most a window is out,
 	// and each message comes back once at most.
-	w := &window{Publisher: p, ch: ch, returns: ch.NotifyReturn(make(chan amqp.Return, p.config.Window)), since: time.Now()}
+	w := &window{Publisher: p, ch: ch, returns: ch.NotifyReturn(make(chan amqp.Return, p.config.Window)), since: time.Now(), reached: map[string]bool{}}
 	defer w.abandon()
 	defer func() { _ = ch.do("close the channel", ch.Close) }()
 	if p.config.Declare != nil {
@@ -144,10 +145,18 @@ func (w *window) send(out *outgoing) error {
 		out.result <- handler.Permanent(fmt.Errorf("headers of %d bytes: the broker takes %d", size, limit))
 		return nil
 	}
+	switch err := w.reach(out.exchange); {
+	case errors.Is(err, ErrExchangeRefused):
+		out.result <- err
+		return nil
+	case err != nil:
+		out.result <- handler.Unavailable(err)
+		return err
+	}
 	if len(w.pending) == 0 {
 		w.since = time.Now()
 	}
-	confirm, err := w.ch.PublishWithDeferredConfirm(w.config.Exchange, out.key, true, false, out.message)
+	confirm, err := w.ch.PublishWithDeferredConfirm(out.exchange, out.key, true, false, out.message)
 	if err != nil {
 		out.result <- handler.Unavailable(fmt.Errorf("%w: %w", errConnectionLost, err))
 		return fmt.Errorf("send a message: %w", err)
@@ -178,6 +187,10 @@ func (w *window) finish(s *sentMessage) {
 		s.result <- nil
 	case w.ch.IsClosed(): // the library calls every message that was out refused
 		<-w.ch.lost
+		if refuses(w.ch.err, s.exchange) {
+			s.result <- w.refuse(s.exchange, w.ch.err)
+			return
+		}
 		s.result <- handler.Unavailable(fmt.Errorf("%w: %w", errConnectionLost, w.ch.err))
 	default:
 		s.result <- ErrNotConfirmed
@@ -204,7 +217,7 @@ func (w *window) note(r amqp.Return, open bool) {
 		return
 	}
 	for _, s := range w.pending {
-		if s.returned == "" && s.key == r.RoutingKey && s.message.MessageId == r.MessageId && bytes.Equal(s.message.Body, r.Body) {
+		if s.returned == "" && s.exchange == r.Exchange && s.key == r.RoutingKey && s.message.MessageId == r.MessageId && bytes.Equal(s.message.Body, r.Body) {
 			s.returned = fmt.Sprintf("%d %s", r.ReplyCode, r.ReplyText)
 			return
 		}

@@ -20,7 +20,10 @@
 // unsettled neighbour is never acknowledged with them. What was not acknowledged comes again: the broker
 // redelivers it when the channel or the connection ends.
 //
-// A publish succeeds when the broker confirmed it and did not return it.
+// A publish succeeds when the broker confirmed it and did not return it. A
+// message to an exchange that is missing fails alone: the publisher looks for an
+// exchange before it publishes there, because the broker would end the channel
+// under the messages of others.
 //
 // # What is not guaranteed
 //

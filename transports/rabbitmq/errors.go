@@ -12,6 +12,11 @@ import (
 // message goes through.
 var ErrUnroutable = errors.New("no queue is bound for it")
 
+// ErrExchangeRefused is returned by [Publisher.Publish] for a message to an
+// exchange that is missing or internal, or that the user may not write to. It is
+// not permanent: once somebody has mended that, the same message goes through.
+var ErrExchangeRefused = errors.New("the broker refuses the exchange")
+
 // ErrNotConfirmed is returned by [Publisher.Publish] when the broker refused to
 // take responsibility for a message (a full queue that rejects, a node going
 // down). The broker may have it all the same.

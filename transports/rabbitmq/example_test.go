@@ -8,6 +8,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/transports/rabbitmq"
 )
 
@@ -40,4 +41,17 @@ func ExampleNewPublisher() {
 	if err := publisher.Close(ctx); err != nil {
 		log.Println(err)
 	}
+}
+
+// A relay's events go to an exchange for each aggregate type. A queue takes from
+// it what it is bound for by the events' types, which are the routing keys.
+func ExamplePublisherConfig_exchangeOf() {
+	publisher := rabbitmq.NewPublisher(rabbitmq.PublisherConfig{
+		URL:        os.Getenv("AMQP_URL"),
+		ExchangeOf: outbox.AggregateType,
+		Declare: func(ch *amqp.Channel) error { // or leave it to those who run the broker
+			return ch.ExchangeDeclare("order", amqp.ExchangeTopic, true, false, false, false, nil)
+		},
+	})
+	_ = publisher // give it to outbox.NewRelay
 }

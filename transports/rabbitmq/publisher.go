@@ -13,7 +13,8 @@ import (
 
 var _ handler.Publisher = (*Publisher)(nil)
 
-// Publisher publishes to one exchange, with confirms. Make one with
+// Publisher publishes to one exchange, or to the one of each message, with
+// confirms. Make one with
 // [NewPublisher]. It connects at the first [Publisher.Publish] and keeps its
 // connection until [Publisher.Close].
 type Publisher struct {
@@ -26,6 +27,8 @@ type Publisher struct {
 	// buffer: what was not taken was not sent.
 	offers chan *outgoing
 
+	refusals map[string]refusal // by exchange; the publishing goroutine's own
+
 	start   sync.Once
 	stop    context.CancelFunc // ends the wait for a connection; set by start
 	cancel  context.CancelFunc // ends everything; set by start
@@ -36,9 +39,10 @@ type Publisher struct {
 
 // outgoing is one message on its way.
 type outgoing struct {
-	key     string
-	message amqp.Publishing
-	result  chan error // has room for the one result: its reader may have gone
+	exchange string
+	key      string
+	message  amqp.Publishing
+	result   chan error // has room for the one result: its reader may have gone
 }
 
 // NewPublisher returns a publisher for config. It does no I/O: an impossible
@@ -47,7 +51,8 @@ func NewPublisher(config PublisherConfig) *Publisher {
 	config, err := config.withDefaults()
 	return &Publisher{
 		config: config, invalid: err,
-		offers: make(chan *outgoing), done: make(chan struct{}), closing: make(chan struct{}),
+		refusals: map[string]refusal{},
+		offers:   make(chan *outgoing), done: make(chan struct{}), closing: make(chan struct{}),
 	}
 }
 
@@ -56,9 +61,11 @@ func NewPublisher(config PublisherConfig) *Publisher {
 // broker blocks publishers, it waits until ctx ends.
 //
 // A message that AMQP or the broker cannot carry fails permanently: a payload
-// above [PublisherConfig.MaxPayload], a routing key or a header name of more
-// than 255 bytes, headers that do not fit into one frame. Headers CC and BCC
-// are not sent. An error that [handler.IsUnavailable] recognises says that the
+// above [PublisherConfig.MaxPayload], an exchange, a routing key or a header name
+// of more than 255 bytes, headers that do not fit into one frame. One that nobody
+// is bound for ([ErrUnroutable]), or whose exchange the broker refuses
+// ([ErrExchangeRefused]), fails alone: others pass. Headers CC and BCC are not
+// sent. An error that [handler.IsUnavailable] recognises says that the
 // broker is away, not that it minds the message.
 func (p *Publisher) Publish(ctx context.Context, msgs []*handler.Message) []error {
 	errs := make([]error, len(msgs))
@@ -80,7 +87,7 @@ func (p *Publisher) Publish(ctx context.Context, msgs []*handler.Message) []erro
 			}
 		}
 		if errs[i] != nil {
-			errs[i] = fmt.Errorf("publish message %.255q to exchange %q with routing key %q: %w", msgs[i].ID, p.config.Exchange, out.key, errs[i])
+			errs[i] = fmt.Errorf("publish message %.255q to exchange %q with routing key %q: %w", msgs[i].ID, out.exchange, out.key, errs[i])
 		}
 	}
 	return errs
@@ -103,11 +110,13 @@ func (p *Publisher) send(ctx context.Context, msg *handler.Message) (*outgoing, 
 			err = handler.Unavailable(fmt.Errorf("wait for the broker%s: %w", p.lastError(), context.Cause(ctx)))
 		}
 	}
-	var id string
-	if msg != nil {
-		id = msg.ID
+	switch {
+	case msg == nil:
+		return nil, fmt.Errorf("publish to RabbitMQ: %w", err)
+	case out == nil:
+		return nil, fmt.Errorf("publish message %.255q to RabbitMQ: %w", msg.ID, err)
 	}
-	return nil, fmt.Errorf("publish message %.255q to exchange %q: %w", id, p.config.Exchange, err)
+	return nil, fmt.Errorf("publish message %.255q to exchange %q: %w", msg.ID, out.exchange, err)
 }
 
 // prepare encodes msg and refuses what would end the channel or the connection,
@@ -122,15 +131,15 @@ func (p *Publisher) prepare(msg *handler.Message) (*outgoing, error) {
 	if size := len(msg.Payload); size > p.config.MaxPayload {
 		return nil, handler.Permanent(fmt.Errorf("%w: %d bytes, limit %d", handler.ErrPayloadTooLarge, size, p.config.MaxPayload))
 	}
-	key := p.config.RoutingKey(msg)
-	if err := checkLength("routing key", key); err != nil {
+	exchange, key := p.config.ExchangeOf(msg), p.config.RoutingKey(msg)
+	if err := errors.Join(checkLength("exchange", exchange), checkLength("routing key", key)); err != nil {
 		return nil, handler.Permanent(err)
 	}
 	encoded, err := publishing(msg)
 	if err != nil {
 		return nil, handler.Permanent(err)
 	}
-	return &outgoing{key: key, message: encoded, result: make(chan error, 1)}, nil
+	return &outgoing{exchange: exchange, key: key, message: encoded, result: make(chan error, 1)}, nil
 }
 
 // Close takes no more messages, waits until those that are out are confirmed
@@ -150,7 +159,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 		left := p.flight.count()
 		p.cancel()
 		<-p.done
-		return fmt.Errorf("close the publisher of exchange %q: %d messages were not confirmed: %w", p.config.Exchange, left, context.Cause(ctx))
+		return fmt.Errorf("close the publisher to RabbitMQ: %d messages were not confirmed: %w", left, context.Cause(ctx))
 	}
 }
 

@@ -120,20 +120,6 @@ func TestPublisher_NoConfirm(t *testing.T) {
 	require.Equal(t, 2, l.dialled())
 }
 
-// The wrong exchange is somebody's mistake, perhaps in the order of a
-// deployment: said clearly, never permanent.
-func TestPublisher_ExchangeMissing(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	p := b.newPublisher(t, rabbitmq.PublisherConfig{Exchange: "semel-no-such-exchange"})
-
-	err := publishOne(t.Context(), p, &handler.Message{ID: "a"})
-
-	require.ErrorContains(t, err, "no exchange 'semel-no-such-exchange'")
-	require.False(t, handler.IsPermanent(err))
-}
-
 // Case Q9: the broker blocks publishers during a memory alarm: they wait, and
 // it can be seen.
 func TestPublisher_Blocked(t *testing.T) {
@@ -201,7 +187,7 @@ func TestPublisher_CannotBeCarried(t *testing.T) {
 
 	b := setup(t)
 	key := b.queue
-	p := b.newPublisher(t, rabbitmq.PublisherConfig{MaxPayload: 100, RoutingKey: func(msg *handler.Message) string { return key + msg.Type }})
+	p := b.newPublisher(t, rabbitmq.PublisherConfig{MaxPayload: 100, ExchangeOf: byTopic, RoutingKey: func(msg *handler.Message) string { return key + msg.Type }})
 	tests := []struct {
 		name string
 		msg  *handler.Message
@@ -209,6 +195,7 @@ func TestPublisher_CannotBeCarried(t *testing.T) {
 	}{
 		{name: "Payload", msg: &handler.Message{Payload: make([]byte, 101)}, want: "payload too large: 101 bytes, limit 100"},
 		{name: "RoutingKey", msg: &handler.Message{Type: strings.Repeat("k", 256)}, want: "routing key must have at most 255 bytes"},
+		{name: "Exchange", msg: &handler.Message{Origin: handler.Origin{Topic: strings.Repeat("e", 256)}}, want: "exchange must have at most 255 bytes"},
 		{name: "HeaderName", msg: &handler.Message{Headers: handler.Headers{{Name: strings.Repeat("n", 256)}}}, want: "header name of 256 bytes"},
 		{name: "Headers", msg: &handler.Message{Headers: handler.Headers{{Name: "n", Value: make([]byte, 131_072)}}}, want: "headers of 131"},
 		{name: "Nil", msg: nil, want: "message is nil"},
