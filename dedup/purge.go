@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/internal/heapwalk"
@@ -73,4 +74,36 @@ func (s Store) Purge(ctx context.Context, db DB, retention time.Duration, cfg Pu
 		return deleted, fmt.Errorf("purge what was handled more than %s ago (%d deleted): %w", retention, deleted, err)
 	}
 	return deleted, nil
+}
+
+// TakePurgeTurn reports whether the caller may purge what consumer handled: yes
+// if nobody took the turn for so long, which the database notes. So consumers that
+// run side by side, or start often, purge no more than one would. With 0 it takes
+// the turn in any case: a long purge says that it goes on.
+//
+// [Store.Purge] does not ask: whoever calls it has decided.
+func (s Store) TakePurgeTurn(ctx context.Context, db DB, consumer string, every time.Duration) (taken bool, err error) {
+	tag, err := db.Exec(ctx, s.queries().purgeTurn, ConsumerID(consumer), every)
+	if err != nil {
+		return false, fmt.Errorf("take the turn to purge what consumer %.64q handled: %w", consumer, err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// QueueWatermark queues on b the look at how far the purge of a consumer has
+// come; told is called when b is closed, with the zero time if there was none. It
+// must stand behind the claim, in the same transaction.
+//
+// Above READ COMMITTED the transaction does not see a purge that deleted the
+// message's row after it began. So the consumer is registered once more: that
+// does nothing, but fails with a serialization failure if its row has changed.
+func (s Store) QueueWatermark(b *pgx.Batch, consumer string, told func(time.Time)) {
+	id := ConsumerID(consumer)
+	b.Queue(s.queries().register, id, consumer)
+	b.Queue(s.queries().watermark, id).QueryRow(func(row pgx.Row) error {
+		var before pgtype.Timestamptz
+		err := row.Scan(&before)
+		told(before.Time)
+		return err
+	})
 }

@@ -148,6 +148,51 @@ func TestPurge_Refused(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Of many that ask at once one may purge, and each consumer has its own turn.
+func TestTakePurgeTurn(t *testing.T) {
+	t.Parallel()
+
+	b := setupPurge(t)
+	const every = 6 * time.Hour
+	ask := func(consumer string) (taken int64) {
+		var wins atomic.Int64
+		var asking sync.WaitGroup
+		for range 16 {
+			asking.Go(func() {
+				mine, err := b.store.TakePurgeTurn(t.Context(), b.Pool, consumer, every)
+				if err != nil {
+					t.Error(err)
+				}
+				if mine {
+					wins.Add(1)
+				}
+			})
+		}
+		asking.Wait()
+		return wins.Load()
+	}
+
+	require.Zero(t, ask("shipping"), "a new consumer has nothing old")
+	b.exec(t, `UPDATE consumers SET created_at = created_at - interval '1 day'`)
+	require.EqualValues(t, 1, ask("shipping"))
+	require.Zero(t, ask("shipping"))
+	require.EqualValues(t, 1, ask("billing"))
+	b.exec(t, `UPDATE consumers SET purging_at = purging_at - interval '5 h'`)
+	require.Zero(t, ask("shipping"))
+	taken, err := b.store.TakePurgeTurn(t.Context(), b.Pool, "shipping", 0)
+	require.NoError(t, err)
+	require.True(t, taken, "whoever is still at it says so")
+	b.exec(t, `UPDATE consumers SET purging_at = purging_at - interval '2 h'`)
+	require.Zero(t, ask("shipping"))
+	require.EqualValues(t, 1, ask("billing"))
+	b.exec(t, `UPDATE consumers SET purging_at = clock_timestamp() + interval '1 year'`)
+	require.EqualValues(t, 1, ask("shipping"), "the clock of a server that is gone says nothing")
+
+	taken, err = b.store.TakePurgeTurn(t.Context(), b.Pool, "nobody", 0)
+	require.NoError(t, err)
+	require.False(t, taken)
+}
+
 // Case D15: a purge while four writers insert (NServiceBus.Persistence.Sql#778; MassTransit#5918)
 //
 // Scaled down: 300,000 old rows. Every tenth claim is of an id that is being

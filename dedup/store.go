@@ -21,7 +21,7 @@ type Store struct {
 type queries struct {
 	schema                                                        string // its name
 	claim, claimTimed, reclaimTimed, seen, consumerName, register string
-	purgeStart, purge                                             string
+	purgeTurn, purgeStart, purge, watermark                       string
 }
 
 //go:embed queries/claim.sql
@@ -41,6 +41,12 @@ var consumerNameSQL string
 
 //go:embed queries/register.sql
 var registerSQL string
+
+//go:embed queries/watermark.sql
+var watermarkSQL string
+
+//go:embed queries/purge_turn.sql
+var purgeTurnSQL string
 
 //go:embed queries/purge_start.sql
 var purgeStartSQL string
@@ -67,6 +73,8 @@ func newQueries(schemaName string) *queries {
 		seen:         schema.Qualify(seenSQL, schemaName),
 		consumerName: schema.Qualify(consumerNameSQL, schemaName),
 		register:     schema.Qualify(registerSQL, schemaName),
+		watermark:    schema.Qualify(watermarkSQL, schemaName),
+		purgeTurn:    schema.Qualify(purgeTurnSQL, schemaName),
 		purgeStart:   schema.Qualify(purgeStartSQL, schemaName),
 		purge:        schema.Qualify(purgeSQL, schemaName),
 	}

@@ -29,7 +29,8 @@ const (
 type Done int
 
 const (
-	// Mark sets published_at. A purge deletes the row later. The default.
+	// Mark sets published_at. A purge deletes the row later, see
+	// [RelayConfig.Retention]. The default.
 	Mark Done = iota
 
 	// Delete deletes the row at once: faster, and no history is kept.
@@ -97,6 +98,12 @@ type RelayConfig struct {
 	// Done is what becomes of published rows. Defaults to [Mark].
 	Done Done
 
+	// Retention is how long published and discarded events stay before the
+	// relay purges them: now and then, in small steps, and one relay of all that
+	// run. Nothing is recognised by these rows, they are for people who look up
+	// what was sent. Negative, as [KeepForever], purges nothing. Defaults to 7 days.
+	Retention time.Duration
+
 	// Validate, if set, is asked before an event is published. An error marked by
 	// [handler.Permanent] (an unknown schema version, for one) puts it into
 	// quarantine at once; any other is a failed attempt. It must be quick, and
@@ -126,6 +133,7 @@ func (c RelayConfig) withDefaults() RelayConfig {
 	setTo(&c.MaxAge, 24*time.Hour)
 	setTo(&c.Poll, time.Second)
 	setTo(&c.MaxBlocked, 1000)
+	setTo(&c.Retention, 7*24*time.Hour)
 	setTo(&c.StatementTimeout, 10*time.Second)
 	if c.Name == "" {
 		host, err := os.Hostname()
@@ -183,6 +191,9 @@ func (c RelayConfig) validate(maxConns int32) error {
 	}
 	if maxConns < minConnections {
 		refuse("the pool has %d connections; the relay needs %d (raise pool_max_conns)", maxConns, minConnections)
+	}
+	if c.Retention >= 0 && c.Retention < time.Minute {
+		refuse("Retention is %s; it must be at least 1m0s, or KeepForever", c.Retention)
 	}
 	if c.Quarantine < Hold || c.Quarantine > Continue {
 		refuse("Quarantine is %d; it must be Hold or Continue", c.Quarantine)

@@ -36,6 +36,7 @@ func TestNewRelay_Refused(t *testing.T) {
 		{"Backoff", outbox.RelayConfig{RetryDelay: time.Minute}, "RetryMaxDelay is 30s; it must not be below RetryDelay, which is 1m0s"},
 		{"AgeUnderOneAttemptAndPause", outbox.RelayConfig{MaxAge: 34 * time.Second}, "MaxAge is 34s; it must hold one attempt and one pause, 35s"},
 		{"Quarantine", outbox.RelayConfig{Quarantine: 7}, "Quarantine is 7"},
+		{"Retention", outbox.RelayConfig{Retention: time.Second}, "Retention is 1s; it must be at least 1m0s, or KeepForever"},
 		{"Done", outbox.RelayConfig{Done: -1}, "Done is -1"},
 	}
 	pool := lazyPool(t, "pool_max_conns=4")

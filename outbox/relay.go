@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/purging"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -26,6 +27,7 @@ type Relay struct {
 	q         *relayQueries
 	counters  counters
 	woken     chan struct{} // one place: somebody has written
+	purges    purging.Rhythm
 }
 
 // NewRelay returns a relay of the outbox to publisher. It validates and does no
@@ -50,6 +52,7 @@ func NewRelay(pool *pgxpool.Pool, publisher handler.Publisher, cfg RelayConfig) 
 		cfg:       cfg,
 		q:         newRelayQueries(cfg.Schema),
 		woken:     make(chan struct{}, 1),
+		purges:    purging.Usual(),
 	}, nil
 }
 
@@ -81,6 +84,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	var keeper, noter sync.WaitGroup
 	keeper.Go(func() { run.keepLeases(ctx) })
 	keeper.Go(func() { run.listen(ctx) })
+	keeper.Go(func() { run.purge(ctx) })
 	noter.Go(run.note)
 	run.read(ctx)
 	run.drain()

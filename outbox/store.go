@@ -22,7 +22,7 @@ type storeQueries struct {
 	kinds, relays, unowned, size            string
 	listPending, listHeld, list, loadRecord string
 	retry, discard                          string
-	purgeStart, purge                       string
+	purgeTurn, purgeStart, purge            string
 	maxCounted                              int // bounds a status
 }
 
@@ -47,6 +47,8 @@ var (
 	retrySQL string
 	//go:embed queries/discard.sql
 	discardSQL string
+	//go:embed queries/purge_turn.sql
+	purgeTurnSQL string
 	//go:embed queries/purge_start.sql
 	purgeStartSQL string
 	//go:embed queries/purge.sql
@@ -70,7 +72,7 @@ func newStoreQueries(schemaName string) *storeQueries {
 		kinds:  q(kindsSQL), relays: q(relaysSQL), unowned: q(unownedSQL), size: q(sizeSQL),
 		listPending: q(listPendingSQL), listHeld: q(listHeldSQL), list: q(listSQL), loadRecord: q(loadRecordSQL),
 		retry: q(retrySQL), discard: q(discardSQL),
-		purgeStart: q(purgeStartSQL), purge: q(purgeSQL),
+		purgeTurn: q(purgeTurnSQL), purgeStart: q(purgeStartSQL), purge: q(purgeSQL),
 		maxCounted: maxCounted,
 	}
 }

@@ -90,7 +90,7 @@ var rightsOf = map[Role][]right{
 		{privileges: "SELECT, INSERT, UPDATE", object: "dead_letters"},
 		{privileges: "INSERT", object: "outbox", unchecked: true},             // not every application writes events
 		{privileges: "DELETE", object: "processed_messages", unchecked: true}, // nor purges
-		{privileges: "UPDATE (purged_before)", object: "consumers", unchecked: true},
+		{privileges: "UPDATE (purged_before, purging_at)", object: "consumers", unchecked: true},
 		execute("shard(text, text)"),
 	},
 	Relay: {
