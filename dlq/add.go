@@ -12,24 +12,25 @@ import (
 // errIncomplete is a letter that cannot be stored for want of a field.
 var errIncomplete = errors.New("incomplete dead letter")
 
-// Add puts a message in front of a person and returns the dead letter's id.
+// Add puts a message in front of a person and returns the dead letter's id, and
+// how many copies of the message it stands for now.
 //
 // Where the consumer has a dead letter for this message already, the same row
 // is opened again and shows this copy; copies and attempts are summed up. A
 // [Mismatch] has a row for each fingerprint, in which a further copy is only
 // counted: a person may have decided about that payload.
-func (s Store) Add(ctx context.Context, tx pgx.Tx, l *Letter) (id int64, err error) {
+func (s Store) Add(ctx context.Context, tx pgx.Tx, l *Letter) (id, count int64, err error) {
 	if err := l.check(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	sql := s.queries().add
 	if l.Reason == Mismatch {
 		sql = s.queries().addMismatch
 	}
-	if err := tx.QueryRow(ctx, sql, values(l)...).Scan(&id); err != nil {
-		return 0, fmt.Errorf("store message %.64q as dead letter of consumer %d: %w", l.Message.ID, l.ConsumerID, err)
+	if err := tx.QueryRow(ctx, sql, values(l)...).Scan(&id, &count); err != nil {
+		return 0, 0, fmt.Errorf("store message %.64q as dead letter of consumer %d: %w", l.Message.ID, l.ConsumerID, err)
 	}
-	return id, nil
+	return id, count, nil
 }
 
 func (l *Letter) check() error {

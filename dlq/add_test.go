@@ -95,7 +95,7 @@ func TestStore_AddRefusesAnIncompleteLetter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := dlq.Store{}.Add(t.Context(), nil, tt.letter)
+			_, _, err := dlq.Store{}.Add(t.Context(), nil, tt.letter)
 
 			require.ErrorContains(t, err, tt.want)
 		})

@@ -63,14 +63,20 @@ func bound(texts []string) (kept []string, cut bool) {
 		texts, cut = append(texts[:MaxErrors-1:MaxErrors-1], "... and more"), true
 	}
 	for _, text := range texts {
-		if len(text) <= MaxErrorBytes {
-			kept = append(kept, text)
-			continue
-		}
-		mark := fmt.Sprintf("... (%d bytes)", len(text))
-		kept, cut = append(kept, cutText(text, MaxErrorBytes-len(mark))+mark), true
+		cut = cut || len(text) > MaxErrorBytes
+		kept = append(kept, shorten(text, MaxErrorBytes))
 	}
 	return kept, cut
+}
+
+// shorten returns text, or as much of it as size has room for and how much there
+// was.
+func shorten(text string, size int) string {
+	if len(text) <= size {
+		return text
+	}
+	mark := fmt.Sprintf("... (%d bytes)", len(text))
+	return cutText(text, size-len(mark)) + mark
 }
 
 // cutText returns at most size bytes of text, not cutting a character in two.

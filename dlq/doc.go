@@ -1,7 +1,7 @@
 // Package dlq keeps the dead letters: messages that are in front of a person
 // because they could not take effect, as they came, with the reason.
 //
-//	id, err := store.Add(ctx, tx, &dlq.Letter{
+//	id, _, err := store.Add(ctx, tx, &dlq.Letter{
 //		ConsumerID: consumerID, MessageID: messageID,
 //		Reason: dlq.Permanent, Attempts: 1, Errors: dlq.Chain(err),
 //		Message: msg,

@@ -25,7 +25,7 @@ func Example() {
 		if err := dedup.Register(ctx, tx, "shipping"); err != nil {
 			return err
 		}
-		_, err := store.Add(ctx, tx, &dlq.Letter{
+		_, _, err := store.Add(ctx, tx, &dlq.Letter{
 			ConsumerID: dedup.ConsumerID("shipping"),
 			MessageID:  dedup.MessageID("evt_1"),
 			Reason:     dlq.Exhausted,

@@ -39,7 +39,7 @@ func (b *testBundle) add(t *testing.T, l *dlq.Letter) (id int64) {
 	t.Helper()
 	b.inTx(t, func(tx pgx.Tx) {
 		var err error
-		id, err = b.store.Add(t.Context(), tx, l)
+		id, _, err = b.store.Add(t.Context(), tx, l)
 		require.NoError(t, err)
 	})
 	return id

@@ -80,5 +80,8 @@ func (in *Inbox) check(ctx context.Context) error {
 	if err := schema.CheckAccess(ctx, in.pool, in.cfg.Schema, schema.Application); err != nil {
 		return err
 	}
+	if err := in.checkRoute(ctx); err != nil {
+		return err
+	}
 	return in.explainPooler(in.store.Register(ctx, in.pool, in.consumer))
 }

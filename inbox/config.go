@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -98,6 +99,12 @@ type Config struct {
 	// Mismatch is what happens to a message whose id was seen with another
 	// fingerprint. Defaults to [MismatchDeadLetter].
 	Mismatch MismatchPolicy
+
+	// DeadLetterRoute, if set, has the broker told of dead letters too: each is
+	// also an event of this aggregate type in the outbox, written in the same
+	// transaction, which a relay publishes by default to the topic of that name.
+	// See the package comment.
+	DeadLetterRoute string
 
 	// Observer, if set, is told what the engine does.
 	Observer Observer
@@ -206,6 +213,10 @@ func (c Config) validate(maxConns int32) error {
 	}
 	if c.Mismatch < MismatchDeadLetter || c.Mismatch > MismatchSkip {
 		refuse("Mismatch is %d; it must be MismatchDeadLetter or MismatchSkip", c.Mismatch)
+	}
+	if c.DeadLetterRoute != "" && !usable(c.DeadLetterRoute) {
+		refuse("DeadLetterRoute is %.64q, %d bytes; it must be UTF-8 text of at most %d bytes without NUL, not only white space",
+			c.DeadLetterRoute, len(c.DeadLetterRoute), outbox.MaxName)
 	}
 	return errors.Join(errs...)
 }

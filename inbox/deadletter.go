@@ -23,14 +23,26 @@ type burial struct {
 	reason  dlq.Reason
 	err     error
 	refused error // the database refused the dead letter as it was: store less
+	untold  error // it refused the event that tells of it: tell less
 }
 
 func (in *Inbox) bury(t *task, reason dlq.Reason, cause error) {
-	if t.buried != nil { // the dead letter itself was refused
-		t.buried.refused = cause
-		return
-	}
 	t.buried = &burial{reason: reason, err: cause}
+}
+
+// lessen notes that the database refused what was to be written. It reports
+// false if that was less already: the next try is with all of it again.
+func (b *burial) lessen(cause error) bool {
+	refused := &b.refused
+	if errors.As(cause, new(*untoldError)) {
+		refused = &b.untold
+	}
+	if *refused != nil {
+		*refused = nil
+		return false
+	}
+	*refused = cause
+	return true
 }
 
 // writeDeadLetter claims the message as dead and writes its dead letter, in
@@ -45,7 +57,7 @@ func (in *Inbox) writeDeadLetter(ctx context.Context, t *task) verdict {
 		return v
 	}
 	defer tx.release()
-	if err := in.add(ctx, tx, in.letter(t)); err != nil {
+	if err := in.add(ctx, tx, t, in.letter(t)); err != nil {
 		in.rollback(ctx, tx)
 		tx.release() // before judgeOwn, which may look at the database on another connection
 		return in.judgeOwn(ctx, err)
@@ -67,7 +79,7 @@ func (in *Inbox) mismatch(ctx context.Context, t *task) verdict {
 	letter := in.letter(t)
 	letter.Reason, letter.Errors = dlq.Mismatch, []string{cause.Error()}
 	v := in.inTx(context.WithoutCancel(ctx), func(ctx context.Context, tx pgx.Tx) (handler.Outcome, error) {
-		return handler.Mismatch, in.add(ctx, tx, letter)
+		return handler.Mismatch, in.add(ctx, tx, t, letter)
 	})
 	if v.kind == settled {
 		in.announce(ctx, t, dlq.Mismatch, cause)
@@ -83,11 +95,16 @@ func (in *Inbox) countAgain(ctx context.Context, t *task) verdict {
 	})
 }
 
-func (in *Inbox) add(ctx context.Context, tx pgx.Tx, letter *dlq.Letter) error {
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+// add writes the dead letter of a task, and the event that tells the broker of
+// it. A further copy of a mismatch is counted; it has been told.
+func (in *Inbox) add(ctx context.Context, tx pgx.Tx, t *task, letter *dlq.Letter) error {
+	addCtx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
-	_, err := in.letters.Add(ctx, tx, letter)
-	return err
+	_, count, err := in.letters.Add(addCtx, tx, letter)
+	if err != nil || letter.Reason == dlq.Mismatch && count > 1 {
+		return err
+	}
+	return in.route(ctx, tx, letter, t.untold())
 }
 
 // inTx runs statements of the engine in a transaction of their own.
@@ -109,6 +126,7 @@ func (in *Inbox) inTx(ctx context.Context, f func(context.Context, pgx.Tx) (hand
 func (in *Inbox) letter(t *task) *dlq.Letter {
 	now := time.Now()
 	letter := &dlq.Letter{
+		Consumer:      in.consumer,
 		ConsumerID:    in.consumerID,
 		MessageID:     t.identity.id,
 		Attempts:      t.attempts,

@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel/dedup"
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -26,6 +27,7 @@ type Inbox struct {
 
 	store   dedup.Store
 	letters dlq.Store
+	events  outbox.Writer
 	limits  dedup.Limits
 
 	lanes    *lanes
@@ -67,6 +69,7 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 		cfg:        cfg,
 		store:      dedup.NewStore(cfg.Schema),
 		letters:    dlq.NewStore(cfg.Schema),
+		events:     outbox.NewWriter(cfg.Schema),
 		limits:     dedup.NewLimits(cfg.LockTimeout, cfg.HandlerTimeout+cfg.WatchdogGrace),
 		flights:    flights{byID: make(map[dedup.ID]*task)},
 		starting:   make(chan struct{}, 1),

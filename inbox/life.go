@@ -137,11 +137,10 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 		switch {
 		case t.buried == nil:
 			in.failed(t)
-		case t.buried.refused != nil: // less of it was refused too: what is wrong is in the database
-			t.buried.refused = nil
+			in.bury(t, reasonOf(v.err), v.err)
+		case !t.buried.lessen(v.err): // what is wrong is in the database
 			return in.outage(ctx, t, v.err)
 		}
-		in.bury(t, reasonOf(v.err), v.err)
 		return nil
 
 	default: // failed

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -99,7 +100,10 @@ func (in *Inbox) failReplay(ctx context.Context, t *task) verdict {
 		open, err = in.letters.Fail(ctx, tx, t.replay.ID, dlq.Failure{
 			Reason: t.buried.reason, Attempts: t.attempts, Errors: errorChain(t.buried.err),
 		})
-		return handler.Dead, err
+		if err != nil || !open {
+			return handler.Dead, err
+		}
+		return handler.Dead, in.route(ctx, tx, deadAgain(t), t.buried.untold)
 	})
 	switch {
 	case v.kind != settled:
@@ -109,4 +113,15 @@ func (in *Inbox) failReplay(ctx context.Context, t *task) verdict {
 	}
 	in.announce(ctx, t, t.buried.reason, t.buried.err)
 	return v
+}
+
+// deadAgain is the dead letter of a replay that failed, as it stands then.
+func deadAgain(t *task) *dlq.Letter {
+	letter := *t.replay
+	if letter.Reason != dlq.Mismatch {
+		letter.Reason = t.buried.reason
+	}
+	letter.Attempts += t.attempts
+	letter.LastFailedAt, letter.Errors = time.Now(), errorChain(t.buried.err)
+	return &letter
 }

@@ -46,7 +46,7 @@ func deadLetters(t *testing.T, db *pgtest.DB) {
 		for i := range letters {
 			l := &letters[i]
 			l.MessageID, l.FirstFailedAt, l.LastFailedAt = [16]byte{byte(i + 1)}, at, at.Add(time.Minute)
-			if _, err := dlq.NewStore(db.Schema).Add(t.Context(), tx, l); err != nil {
+			if _, _, err := dlq.NewStore(db.Schema).Add(t.Context(), tx, l); err != nil {
 				return err
 			}
 		}

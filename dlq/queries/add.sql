@@ -50,4 +50,4 @@ DO UPDATE SET
     origin_time = EXCLUDED.origin_time,
     origin_redelivered = EXCLUDED.origin_redelivered,
     altered = EXCLUDED.altered
-RETURNING id;
+RETURNING id, count;

@@ -20,4 +20,4 @@ ON CONFLICT (consumer_id, message_id, fingerprint) WHERE reason = 'mismatch'
 DO UPDATE SET
     count = d.count + 1,
     last_failed_at = EXCLUDED.last_failed_at
-RETURNING id;
+RETURNING id, count;
