@@ -65,7 +65,12 @@ func TestStore_AddMismatch(t *testing.T) {
 	third := b.add(t, letter(dlq.Mismatch, "third", 3))
 	b.exec(t, `UPDATE semel.dead_letters SET state = 'discarded' WHERE id = $1`, second)
 
-	require.Equal(t, second, b.add(t, letter(dlq.Mismatch, "second", 2)))
+	b.inTx(t, func(tx pgx.Tx) {
+		id, count, err := b.store.Add(t.Context(), tx, letter(dlq.Mismatch, "second", 2))
+		require.NoError(t, err)
+		require.Equal(t, second, id)
+		require.EqualValues(t, 2, count)
+	})
 
 	require.Len(t, map[int64]bool{dead: true, second: true, third: true}, 3)
 	l := b.load(t, second)

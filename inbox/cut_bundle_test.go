@@ -125,14 +125,15 @@ func (b *cutBundle) lie(p cutPoint) *recording {
 var cancelRequest = []byte{0x04, 0xd2, 0x16, 0x2e}
 
 // left is what the database holds of a message.
-type left struct{ effects, letters, copies, attempts int }
+type left struct{ effects, letters, copies, attempts, events int }
 
 func (b *cutBundle) left(t *testing.T, id string) left {
 	t.Helper()
 	var l left
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `
-		SELECT (SELECT count(*) FROM effects WHERE message_id = $1), count(*), coalesce(sum(count), 0), coalesce(sum(attempts), 0)
-		FROM dead_letters WHERE message_text = $1 AND state = 'open'`, id).Scan(&l.effects, &l.letters, &l.copies, &l.attempts))
+		SELECT (SELECT count(*) FROM effects WHERE message_id = $1), (SELECT count(*) FROM outbox WHERE correlation_id = $1),
+			count(*), coalesce(sum(count), 0), coalesce(sum(attempts), 0)
+		FROM dead_letters WHERE message_text = $1 AND state = 'open'`, id).Scan(&l.effects, &l.events, &l.letters, &l.copies, &l.attempts))
 	return l
 }
 

@@ -16,7 +16,8 @@ import (
 // statement has several. Each in turn is the one that the server does not get
 // any more, then the last that it gets, and each answer is the one that we do
 // not get. Nothing is lost, nothing doubled, an attempt is spent only if the
-// handler's own statement was hit, and no connection leaks.
+// handler's own statement was hit, a dead letter and its event are both there or
+// neither is, and no connection leaks.
 func TestCut(t *testing.T) {
 	t.Parallel()
 
@@ -26,8 +27,9 @@ func TestCut(t *testing.T) {
 		require.Equal(t, want, outcome)
 	}
 	typed := func(id, typ string) *handler.Message {
-		return &handler.Message{ID: id, Type: typ, Payload: []byte(`{"id":1}`)}
+		return &handler.Message{ID: id, Type: typ, Key: []byte("k"), Payload: []byte(`{"id":1}`)}
 	}
+	routed := inbox.Config{DeadLetterRoute: route}
 	replay := func(ctx context.Context, t *testing.T, b *cutBundle, id string) (handler.Outcome, error) {
 		var letter int64
 		require.NoError(t, b.Pool.QueryRow(ctx, `SELECT id FROM dead_letters WHERE message_text = $1`, id).Scan(&letter))
@@ -60,6 +62,27 @@ func TestCut(t *testing.T) {
 		{
 			name: "Exhausted", typ: failsAlways, cfg: inbox.Config{QuickAttempts: 2},
 			outcome: handler.Dead, attempts: 2, left: left{letters: 1, copies: 1, attempts: 2},
+		},
+		{
+			name: "HandledColdWithRoute", typ: succeeds, cold: true, cfg: routed, outcome: handler.Processed, left: left{effects: 1},
+		},
+		{
+			name: "PermanentWithRoute", typ: isHopeless, cfg: routed,
+			outcome: handler.Dead, attempts: 1, left: left{letters: 1, copies: 1, attempts: 1, events: 1},
+		},
+		{
+			name: "MismatchWithRoute", typ: succeeds, cfg: routed, outcome: handler.Mismatch,
+			left: left{effects: 1, letters: 1, copies: 1, events: 1}, inDoubt: left{effects: 1, letters: 1, copies: 2, events: 1},
+			prepare: func(t *testing.T, b *cutBundle, id string) {
+				process(t, b, &handler.Message{ID: id, Type: succeeds, Payload: []byte("another")}, handler.Processed)
+			},
+		},
+		{
+			name: "ReplayInVainWithRoute", typ: isHopeless, cfg: routed, outcome: handler.Dead, attempts: 1, act: replay,
+			left: left{letters: 1, copies: 1, attempts: 2, events: 2}, inDoubt: left{letters: 1, copies: 1, attempts: 3, events: 3},
+			prepare: func(t *testing.T, b *cutBundle, id string) {
+				process(t, b, typed(id, isHopeless), handler.Dead)
+			},
 		},
 		{
 			name: "Replay", typ: untilMended, outcome: handler.Processed, left: left{effects: 1}, act: replay,

@@ -37,6 +37,11 @@ func TestTrips(t *testing.T) {
 		{name: "Duplicate", h: oneStatement, before: []*handler.Message{message("evt_1")}, msg: message("evt_1"), want: 2},
 		{name: "WithPrepare", h: oneStatement, cfg: inbox.Config{Prepare: prepare}, msg: message("evt_1"), want: 4},
 		{name: "DeadLetter", h: refused, msg: message("evt_1"), want: 2 + 3}, // the failed attempt, then the dead letter
+		{name: "DeadLetterWithRoute", h: refused, cfg: inbox.Config{DeadLetterRoute: route}, msg: message("evt_1"), want: 2 + 4},
+		{
+			name: "DeadLetterWithRouteAndKey", h: refused, cfg: inbox.Config{DeadLetterRoute: route},
+			msg: &handler.Message{ID: "evt_1", Key: []byte("k")}, want: 2 + 5, // its lock too
+		},
 		{name: "NoUsableID", h: oneStatement, msg: message(""), want: 3},
 		{name: "NoUsableIDAgain", h: oneStatement, before: []*handler.Message{message("")}, msg: message(""), want: 5},
 		{
