@@ -27,6 +27,12 @@ func (in *Inbox) attempt(ctx context.Context, t *task) verdict {
 	if tx == nil {
 		return v
 	}
+	if !t.forgotten.IsZero() {
+		in.rollback(ctx, tx)
+		tx.release()
+		return in.refuse(ctx, t)
+	}
+	in.streakOf(t).end()
 	in.observe(ctx, Event{Kind: Claimed, Message: t.msg, Attempt: t.attempts + 1})
 
 	result := in.call(ctx, tx, t)
@@ -82,6 +88,9 @@ func (in *Inbox) claim(ctx context.Context, t *task, outcome handler.Outcome) (*
 	b.BeginTx(in.cfg.TxOptions)
 	entries := [...]dedup.Entry{t.entry(in.consumerID, outcome)}
 	in.store.QueueClaim(b, entries[:], t.replay != nil, in.limits)
+	if outcome == handler.Processed && in.mayBeForgotten(t) {
+		in.queueAge(b, t)
+	}
 
 	tx := &t.firstTx
 	if tx.conn != nil {

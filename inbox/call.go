@@ -57,6 +57,9 @@ func (in *Inbox) prepare(ctx context.Context, t *task) verdict {
 		if seen.Found {
 			return verdict{} // the claim will tell what it is
 		}
+		if !t.forgotten.IsZero() {
+			return in.refuse(ctx, t) // what Prepare does outside may be done already
+		}
 	}
 	prepare := func(ctx context.Context, _ pgx.Tx, msg *handler.Message) error { return in.cfg.Prepare(ctx, msg) }
 	result := in.guarded(ctx, &guardedCall{}, prepare, nil, t)

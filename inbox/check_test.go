@@ -204,6 +204,12 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
 // has reports whether one line has all parts.
 func (l *lines) has(parts ...string) bool {
 	l.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/semel-go/semel/dedup"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/schema"
@@ -100,6 +101,20 @@ type Config struct {
 	// fingerprint. Defaults to [MismatchDeadLetter].
 	Mismatch MismatchPolicy
 
+	// Retention is how long the record of a handled message is kept. Run purges
+	// older ones now and then, in small steps, one process of all that run the
+	// consumer. A copy that comes later is handled again, so it must be longer
+	// than every way by which an id can come back; at least
+	// [dedup.MinRetention]. Negative, as [KeepForever], purges nothing.
+	// Defaults to 14 days.
+	Retention time.Duration
+
+	// TooOld is what happens to a message that nobody can tell any more whether
+	// it was handled: its broker's time ([handler.Origin]) is before what was
+	// purged. For topics with history, which are read from their beginning, see
+	// [TooOldRun]. Defaults to [TooOldDeadLetter].
+	TooOld TooOldPolicy
+
 	// DeadLetterRoute, if set, has the broker told of dead letters too: each is
 	// also an event of this aggregate type in the outbox, written in the same
 	// transaction, which a relay publishes by default to the topic of that name.
@@ -154,6 +169,7 @@ func (c Config) withDefaults(maxConns int32) Config {
 	setDefault(&c.MaxPayload, 16<<20)
 	setDefault(&c.MaxInFlight, 10_000)
 	setDefault(&c.MaxInFlightBytes, 64<<20)
+	setDefault(&c.Retention, 14*24*time.Hour)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -213,6 +229,15 @@ func (c Config) validate(maxConns int32) error {
 	}
 	if c.Mismatch < MismatchDeadLetter || c.Mismatch > MismatchSkip {
 		refuse("Mismatch is %d; it must be MismatchDeadLetter or MismatchSkip", c.Mismatch)
+	}
+	if c.Retention >= 0 && c.Retention < dedup.MinRetention {
+		refuse("Retention is %s; it must be at least %s, or KeepForever", c.Retention, dedup.MinRetention)
+	}
+	if c.Retention >= 0 && c.Retention < 2*c.HandlerTimeout {
+		refuse("Retention is %s; it must be at least twice HandlerTimeout, which is %s: else a record could be old before it is committed", c.Retention, c.HandlerTimeout)
+	}
+	if c.TooOld < TooOldDeadLetter || c.TooOld > TooOldRun {
+		refuse("TooOld is %d; it must be TooOldDeadLetter or TooOldRun", c.TooOld)
 	}
 	if c.DeadLetterRoute != "" && !usable(c.DeadLetterRoute) {
 		refuse("DeadLetterRoute is %.64q, %d bytes; it must be UTF-8 text of at most %d bytes without NUL, not only white space",

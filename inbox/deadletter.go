@@ -191,6 +191,9 @@ func (in *Inbox) look(ctx context.Context, t *task) (dedup.Seen, error) {
 	var seen dedup.Seen
 	b := &pgx.Batch{}
 	in.store.QueueSeen(b, in.consumerID, t.identity.id, &seen)
+	if in.mayBeForgotten(t) {
+		in.queueAge(b, t)
+	}
 	if err := in.pool.SendBatch(ctx, b).Close(); err != nil {
 		return seen, fmt.Errorf("look at the message's row: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel/dedup"
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/purging"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/schema"
 )
@@ -34,6 +35,8 @@ type Inbox struct {
 	flights  flights
 	counters counters
 	dones    sync.Pool // of chan struct{}, for guarded
+	tooOld   streak    // of messages that are no delivery of a run
+	purges   purging.Rhythm
 
 	started  atomic.Bool   // the start checks passed
 	starting chan struct{} // one place: held while they run
@@ -73,6 +76,7 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 		limits:     dedup.NewLimits(cfg.LockTimeout, cfg.HandlerTimeout+cfg.WatchdogGrace),
 		flights:    flights{byID: make(map[dedup.ID]*task)},
 		starting:   make(chan struct{}, 1),
+		purges:     purging.Usual(),
 	}
 	in.lanes = newLanes(cfg.Workers, func(t *task) { t.run.work(t) })
 	return in, nil

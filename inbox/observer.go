@@ -55,7 +55,8 @@ const (
 	DeadLettered
 	// Settled: the message has its outcome; it is acknowledged next.
 	Settled
-	// Paused: the database is away, intake stopped.
+	// Paused: the database is away, or one message after the other is too old;
+	// intake stopped.
 	Paused
 	// Resumed: the database is back.
 	Resumed

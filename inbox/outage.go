@@ -90,7 +90,9 @@ func (r *run) tend(ctx context.Context) {
 		case <-r.gate.trips:
 		}
 		r.in.lanes.hold(r)
-		if err := r.in.probe(ctx); err != nil {
+		if r.tooOld.long.Load() {
+			r.waitForPerson(ctx)
+		} else if err := r.in.probe(ctx); err != nil {
 			r.waitOut(ctx, err)
 		} else if time.Since(logged) > refusalEvery {
 			logged = time.Now()

@@ -19,6 +19,7 @@ type run struct {
 	pauser handler.Pauser // nil: the source has none
 	gate   gate
 	budget *budget
+	tooOld streak
 
 	stopping chan struct{} // closed when the drain begins
 	hopeless chan struct{} // closed when the drain waits for no message that does not run
@@ -73,6 +74,12 @@ func (in *Inbox) Run(ctx context.Context, src handler.Source) error {
 	tending, stopTending := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
 	helpers.Go(func() { r.tend(tending) })
+	helpers.Go(func() {
+		purging, stopPurging := context.WithCancel(ctx)
+		defer stopPurging()
+		defer context.AfterFunc(tending, stopPurging)() // the source gave up
+		in.purge(purging)
+	})
 
 	helpers.Go(func() {
 		select {

@@ -16,6 +16,7 @@ type Stats struct {
 	FailedAttempts int64 // attempts that failed, also those followed by a success
 	Reruns         int64 // runs repeated after a serialization failure or a deadlock
 	Outages        int64 // times the intake was paused
+	TooOld         int64 // messages that nobody can tell any more whether they were handled
 
 	Running int // handlers that run now
 	Waiting int // messages taken that wait for their key, a worker or their next attempt
@@ -29,6 +30,7 @@ type counters struct {
 	failedAttempts atomic.Int64
 	reruns         atomic.Int64
 	outages        atomic.Int64
+	tooOld         atomic.Int64
 	stuck          atomic.Int64
 	paused         atomic.Int64 // runs that are paused
 }
@@ -45,6 +47,7 @@ func (in *Inbox) Stats() Stats {
 		FailedAttempts: c.failedAttempts.Load(),
 		Reruns:         c.reruns.Load(),
 		Outages:        c.outages.Load(),
+		TooOld:         c.tooOld.Load(),
 		Running:        running,
 		Waiting:        waiting,
 		Stuck:          int(c.stuck.Load()),

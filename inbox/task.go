@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"sync"
+	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -35,13 +36,14 @@ type task struct {
 	// a handler that was given up still holds the one before.
 	firstTx claimedTx
 
-	identity identity
-	buried   *burial // set: the message is to be dead-lettered, not handled
-	inDoubt  bool    // a COMMIT of it got no answer
-	attempts int     // that failed
-	reruns   int     // in a row, that cost no attempt
-	outages  int     // that it met
-	failures failures
+	identity  identity
+	forgotten time.Time // set: the message's row may be purged, as those up to then are
+	buried    *burial   // set: the message is to be dead-lettered, not handled
+	inDoubt   bool      // a COMMIT of it got no answer
+	attempts  int       // that failed
+	reruns    int       // in a row, that cost no attempt
+	outages   int       // that it met
+	failures  failures
 
 	quick    *backoff.ExponentialBackOff // between quick attempts
 	patience *backoff.ExponentialBackOff // between looks at a copy in flight elsewhere

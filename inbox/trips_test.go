@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"sync/atomic"
@@ -42,6 +43,13 @@ func TestTrips(t *testing.T) {
 			name: "DeadLetterWithRouteAndKey", h: refused, cfg: inbox.Config{DeadLetterRoute: route},
 			msg: &handler.Message{ID: "evt_1", Key: []byte("k")}, want: 2 + 5, // its lock too
 		},
+		{name: "Old", h: oneStatement, before: []*handler.Message{old("evt_1", 20*day)}, msg: old("evt_2", 20*day), want: 3},
+		{name: "OldWithPrepare", h: oneStatement, cfg: inbox.Config{Prepare: prepare}, before: []*handler.Message{old("evt_1", 20*day)}, msg: old("evt_2", 20*day), want: 4},
+		{name: "DeadLetterWithRoute", h: refused, cfg: inbox.Config{DeadLetterRoute: route}, msg: message("evt_1"), want: 2 + 4},
+		{
+			name: "DeadLetterWithRouteAndKey", h: refused, cfg: inbox.Config{DeadLetterRoute: route},
+			msg: &handler.Message{ID: "evt_1", Key: []byte("k")}, want: 2 + 5, // its lock too
+		},
 		{name: "NoUsableID", h: oneStatement, msg: message(""), want: 3},
 		{name: "NoUsableIDAgain", h: oneStatement, before: []*handler.Message{message("")}, msg: message(""), want: 5},
 		{
@@ -73,6 +81,24 @@ func TestTrips(t *testing.T) {
 			require.Equal(t, tt.want, trips.Load())
 		})
 	}
+}
+
+// The look at how old a message is travels with its claim; then ROLLBACK, and its
+// dead letter as ever.
+func TestTrips_TooOld(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.purged(t, "14 days")
+	pool, trips := b.countingPool(t)
+	in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{})
+	for _, want := range []handler.Outcome{handler.Dead, handler.Dead} { // the first prepares the statements
+		trips.Store(0)
+		outcome, err := in.Process(t.Context(), old(rand.Text(), 20*day))
+		require.NoError(t, err)
+		require.Equal(t, want, outcome)
+	}
+	require.EqualValues(t, 2+3, trips.Load())
 }
 
 // Replay: load, claim, the handler's statement, resolve, COMMIT.

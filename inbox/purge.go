@@ -1,0 +1,32 @@
+package inbox
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/internal/purging"
+)
+
+// KeepForever is the [Config.Retention] of a consumer that purges nothing.
+const KeepForever time.Duration = -1
+
+// purge deletes what the consumer handled long ago, now and then until ctx
+// ends. Of all its processes one does, on one connection at a time: of those
+// that handlers leave free, if the pool has more than one.
+func (in *Inbox) purge(ctx context.Context) {
+	if in.cfg.Retention < 0 {
+		return
+	}
+	purging.Loop{
+		Rhythm: in.purges,
+		Turn: func(ctx context.Context, every time.Duration) (bool, error) {
+			return in.store.TakePurgeTurn(ctx, in.pool, in.consumer, every)
+		},
+		Purge: func(ctx context.Context, goesOn func(int64, float64)) (int64, error) {
+			return in.store.Purge(ctx, in.pool, in.cfg.Retention, dedup.PurgeConfig{Consumer: in.consumer, Progress: goesOn})
+		},
+		Logger: in.cfg.Logger.With(slog.String("consumer", in.consumer)),
+	}.Run(ctx)
+}
