@@ -125,13 +125,13 @@ func TestPublisher_ExchangeDeleted(t *testing.T) {
 	require.ErrorIs(t, errs[deleted][0], rabbitmq.ErrExchangeRefused, "it was out when the channel ended")
 	require.ErrorContains(t, errs[deleted][0], "no exchange '"+deleted+"'")
 
-	failures := p.Stats().Failures
+	require.Eventually(t, func() bool { return p.Stats().Failures == 1 }, patience, tick)
 	errs = publishEach(t.Context(), p, 50, bound, deleted)
 	for i := range 50 {
 		require.NoError(t, errs[bound][i], "only once")
 		require.ErrorIs(t, errs[deleted][i], rabbitmq.ErrExchangeRefused)
 	}
-	require.Equal(t, failures, p.Stats().Failures)
+	require.Equal(t, uint64(1), p.Stats().Failures)
 }
 
 // An exchange that the user may not write to ends the channel too. Now and then
