@@ -29,6 +29,32 @@
 // and deadlocks run again at no cost. An unknown COMMIT is resolved by running
 // the message again: its claim then knows.
 //
+// # Telling the broker of dead letters
+//
+// With [Config.DeadLetterRoute] every dead letter is an event in the outbox too,
+// written in the same transaction: both are there or neither is. The event is
+// the message as it came, payload, fields and headers, with headers that say how
+// it died ([dlq.Letter.WriteHeaders]), and with these differences:
+//
+//   - Its id is its own, so that a message that dies twice is told of twice.
+//     [dlq.HeaderOriginalID] has the message's. A message that named no
+//     conversation began one, and its id is the correlation id.
+//   - Its aggregate, and so its key at the broker, is the message's key. One that
+//     is no text of at most 255 bytes becomes a hash; without a key it is the
+//     message's id. [dlq.HeaderOriginalKey] then has the key, empty if there was
+//     none. A message without a usable type has the type dead-letter, and
+//     [dlq.HeaderOriginalType].
+//   - A payload above [outbox.MaxPayload], a header whose name no event can have,
+//     and what the database refuses are left out. [dlq.HeaderAltered] says so;
+//     the dead letter has them.
+//
+// A replay that fails is told too, as the death that it is: with its reason, all
+// attempts so far, and the first failure of the letter. One whose COMMIT got no
+// answer may be told twice. A copy that is only counted is not told.
+//
+// Events of one key are told in the order in which their letters committed,
+// across processes too.
+//
 // # Concurrency
 //
 // An [Inbox] is safe for concurrent use. At most [Config.Workers] handlers run
