@@ -33,8 +33,13 @@ func relay(ctx context.Context, c *call) error {
 	c.flags.StringVar(&cfg.Name, "name", "", "the `name` by which people know this relay (default host and process id)")
 	c.flags.IntVar(&cfg.Batch, "batch", 100, "how many events to read and publish at once")
 	c.flags.DurationVar(&cfg.Lease, "lease", time.Minute, "how long its shards stay its own after it was killed")
+	retention := age(7 * 24 * time.Hour)
+	c.flags.Var(&retention, "retention", "purge what was published longer ago than this `age`: 36h, 14d; 0 keeps everything")
 	if err := c.parseNoArguments(); err != nil {
 		return err
+	}
+	if cfg.Retention = time.Duration(retention); retention == 0 {
+		cfg.Retention = outbox.KeepForever
 	}
 	if cfg.Lease < time.Second {
 		return c.usage("-lease must be at least 1s")

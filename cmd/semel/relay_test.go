@@ -358,6 +358,7 @@ func TestRelay_Refused(t *testing.T) {
 		{name: "BadScheme", args: []string{"-amqp", "https://user:hunter2@host/"}, code: 2, want: "read the URL in -amqp"},
 		{name: "LongExchange", args: []string{"-amqp", "amqp://a", "-exchange", strings.Repeat("x", 256)}, code: 2, want: "-exchange has 256 bytes, AMQP allows 255"},
 		{name: "BadBatch", args: []string{"-kafka", "a:1", "-batch", "-1"}, code: 2, want: "Batch is -1; it must be from 1 to 10000"},
+		{name: "ShortRetention", args: []string{"-kafka", "a:1", "-retention", "1s"}, code: 2, want: "Retention is 1s; it must be at least 1m0s"},
 		{name: "ShortLease", args: []string{"-kafka", "a:1", "-lease", "1ms"}, code: 2, want: "-lease must be at least 1s"},
 		{name: "SmallPool", url: few, args: []string{"-kafka", "a:1"}, code: 2, want: "the pool has 2 connections; the relay needs 4 (raise pool_max_conns)"},
 		{name: "Unreachable", url: "postgres://user:hunter2@127.0.0.1:1/db", args: []string{"-kafka", "a:1"}, code: 1, want: `connect to database "db" on 127.0.0.1:1 as "user" (from $DATABASE_URL): `},
