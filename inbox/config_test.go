@@ -57,6 +57,8 @@ func TestNew_Defaults(t *testing.T) {
 			require.Equal(t, 16<<20, cfg.MaxPayload)
 			require.Equal(t, 10_000, cfg.MaxInFlight)
 			require.Equal(t, 64<<20, cfg.MaxInFlightBytes)
+			require.Equal(t, 14*24*time.Hour, cfg.Retention)
+			require.Equal(t, inbox.TooOldDeadLetter, cfg.TooOld)
 			require.Equal(t, inbox.BadIDDeadLetter, cfg.BadID)
 			require.Equal(t, inbox.MismatchDeadLetter, cfg.Mismatch)
 			require.Equal(t, pgx.TxOptions{}, cfg.TxOptions)
@@ -86,6 +88,12 @@ func TestNew_ImpossibleValues(t *testing.T) {
 		{name: "CommitQuery", consumer: "c", handler: nothing, cfg: inbox.Config{TxOptions: pgx.TxOptions{CommitQuery: "commit and chain"}}, want: "CommitQuery"},
 		{name: "UnknownPolicy", consumer: "c", handler: nothing, cfg: inbox.Config{BadID: 7}, want: "BadID is 7"},
 		{name: "UnknownMismatch", consumer: "c", handler: nothing, cfg: inbox.Config{Mismatch: -1}, want: "Mismatch is -1"},
+		{name: "ShortRetention", consumer: "c", handler: nothing, cfg: inbox.Config{Retention: 23 * time.Hour}, want: "Retention is 23h0m0s; it must be at least 24h0m0s, or KeepForever"},
+		{
+			name: "RetentionOfALongHandler", consumer: "c", handler: nothing, cfg: inbox.Config{Retention: 24 * time.Hour, HandlerTimeout: 13 * time.Hour},
+			want: "Retention is 24h0m0s; it must be at least twice HandlerTimeout, which is 13h0m0s",
+		},
+		{name: "UnknownTooOld", consumer: "c", handler: nothing, cfg: inbox.Config{TooOld: 2}, want: "TooOld is 2"},
 		{name: "BadSchema", consumer: "c", handler: nothing, cfg: inbox.Config{Schema: "a\x00b"}, want: "schema"},
 	}
 	for _, tt := range tests {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -50,13 +51,19 @@ func (b *testBundle) requireWholeEngine(t *testing.T, pool *pgxpool.Pool) {
 		mended.Store(true)
 	}
 
+	b.remember(t, "shipping", "purged-", 10, "20 days")
+	b.due(t)
+	inbox.PurgeEvery(in, 6*time.Hour, tick)
 	queue := memory.NewQueue("payments")
 	require.NoError(t, errors.Join(queue.Publish(t.Context(), []*handler.Message{message("evt_3")})...))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- in.Run(ctx, memory.NewSource(queue)) }()
 	require.NoError(t, queue.Wait(t.Context()))
+	require.Eventually(t, func() bool { return b.count(t, `SELECT count(*) FROM processed WHERE message LIKE 'purged-%'`) == 0 }, deadline, tick)
+	process(handler.Dead, old("purged-1", 21*day))
 	cancel()
 	require.NoError(t, <-done)
 	require.Equal(t, 1, b.effects(t, "evt_3"))
+	require.Equal(t, 1, b.count(t, `SELECT count(*) FROM dead_letters WHERE reason = 'too_old'`))
 }
