@@ -134,6 +134,7 @@ func TestRoute_EachDeath(t *testing.T) {
 		{name: "BadID", h: effect, msgs: []*handler.Message{message("")}, reason: dlq.BadID, text: "message has no usable id"},
 		{name: "TooLarge", h: effect, cfg: inbox.Config{MaxPayload: 3}, msgs: []*handler.Message{message("evt_1")}, reason: dlq.TooLarge, text: "limit 3"},
 		{name: "UnknownType", h: handler.Mux(map[string]handler.Func{}, nil), msgs: []*handler.Message{message("evt_1")}, reason: dlq.UnknownType, text: "order.paid"},
+		{name: "TooOld", h: effect, msgs: []*handler.Message{old("evt_1", 20*day)}, reason: dlq.TooOld, text: inbox.ErrTooOld.Error()},
 		{name: "Mismatch", h: effect, msgs: []*handler.Message{message("evt_1"), other}, reason: dlq.Mismatch, text: "another payload"},
 	}
 	for _, tt := range tests {
@@ -143,6 +144,7 @@ func TestRoute_EachDeath(t *testing.T) {
 			b := setup(t)
 			tt.cfg.DeadLetterRoute = route
 			in := b.inbox(t, tt.h, tt.cfg)
+			b.purged(t, "14 days")
 			dead := tt.msgs[len(tt.msgs)-1]
 			for _, msg := range append(tt.msgs, dead, dead) { // two copies more
 				_, err := in.Process(t.Context(), msg)
