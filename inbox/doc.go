@@ -17,9 +17,11 @@
 // # Not guaranteed
 //
 // That a handler runs once: it may run again after a rollback or a crash. A
-// duplicate is recognised as long as the row of the first is kept. A message
-// that goes to the dead letters lets the next of its key go on. Order holds
-// within one process; across processes it is the source's.
+// duplicate is recognised as long as the row of the first is kept
+// ([Config.Retention]); what the source says is older than that is left to a
+// person ([Config.TooOld]). A message that goes to the dead letters lets the next
+// of its key go on. Order holds within one process; across processes it is the
+// source's.
 //
 // # Attempts
 //

@@ -88,7 +88,8 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 // A nil error means that the message is settled and may be acknowledged; the
 // outcome says how: Processed, Duplicate, Mismatch or Dead. An error means
 // that it is not settled and must come again: ctx ended, or the database is
-// away ([ErrOutage]), or a start check failed.
+// away ([ErrOutage]), or a start check failed, or many in a row are too old
+// ([ErrTooOld]).
 func (in *Inbox) Process(ctx context.Context, msg *handler.Message) (handler.Outcome, error) {
 	if msg == nil {
 		return 0, fmt.Errorf("handle message for consumer %q: %w", in.consumer, errBadMessage)

@@ -52,7 +52,10 @@ type run struct {
 // was settled, and Run returns nil. If the database is away, nothing is waited
 // for but handlers that run.
 //
-// While the database is away, Run pauses the source and spends no attempt.
+// While the database is away, Run pauses the source and spends no attempt. It
+// also pauses, and does not go on, when many messages in a row are too old (see
+// [Config.TooOld]). Now and then it purges what was handled more than
+// [Config.Retention] ago.
 // Run returns an error when a start check fails, and what the source returns.
 // Several Runs of one Inbox share its workers and lanes.
 func (in *Inbox) Run(ctx context.Context, src handler.Source) error {
