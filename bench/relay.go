@@ -14,6 +14,10 @@ import (
 // otherwise.
 const batch = 100
 
+// brokerBatch is batch where a broker confirms: all relays together have a
+// window of unconfirmed events.
+const brokerBatch = confirmWindow / instances
+
 // relayDB compares the database's side of relays with SKIP LOCKED by hand, both
 // at one batch size.
 func (b *bench) relayDB(ctx context.Context) (result, error) {

@@ -45,7 +45,7 @@ func (b *bench) relayParts(ctx context.Context, o outlet, n int) (result, error)
 	for _, msg := range msgs {
 		msg.OccurredAt = time.Now().UTC() // an event has it
 	}
-	hand := l.drainedByHand(batch)
+	hand := l.drainedByHand(brokerBatch)
 	var published, drained []float64
 	parts := side{"parts", func(ctx context.Context) (float64, error) {
 		if err := o.clear(); err != nil {
@@ -68,12 +68,12 @@ func (b *bench) relayParts(ctx context.Context, o outlet, n int) (result, error)
 	}
 	r.details = append(r.details,
 		fmt.Sprintf("[%s alone %.0f/s, by hand alone %.0f/s]", o.client(), median(published), median(drained)),
-		fmt.Sprintf("%d events of %d bytes, %d relays, batch %d", n, payloadBytes, len(publishers), batch))
+		fmt.Sprintf("%d events of %d bytes, %d relays, batch %d", n, payloadBytes, len(publishers), brokerBatch))
 	return r, nil
 }
 
 func (l *backlog) relayedTo(o outlet, publishers []handler.Publisher) func(context.Context) (float64, error) {
-	return l.relayedAfter(batch, publishers, func(context.Context) (func(), error) { return func() {}, o.clear() })
+	return l.relayedAfter(brokerBatch, publishers, func(context.Context) (func(), error) { return func() {}, o.clear() })
 }
 
 // oneByOne gives messages out.

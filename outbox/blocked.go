@@ -26,7 +26,7 @@ type block struct {
 // events.
 func (r *reader) loadBlocks(ctx context.Context) error {
 	r.mu.Lock()
-	sweep := r.beginsSweep()
+	sweep := time.Since(r.blocks) >= sweepEvery
 	spans := r.spans(func(l *lease) bool { return !l.leaving && (sweep || !l.loaded) })
 	epochs := r.epochs(spans)
 	r.mu.Unlock()
@@ -34,6 +34,9 @@ func (r *reader) loadBlocks(ctx context.Context) error {
 		if err := r.loadSpan(ctx, s, epochs); err != nil {
 			return err
 		}
+	}
+	if sweep {
+		r.blocks = time.Now()
 	}
 	return nil
 }
@@ -106,7 +109,11 @@ func (r *reader) loadSpan(ctx context.Context, s span, epochs map[int16]int64) e
 // take a later event of the aggregate before an earlier one.
 func (r *relayRun) unblockNow(a aggregate) {
 	if b := r.blocked[a]; b != nil {
-		r.floor = min(r.floor, b.seq-1)
+		if l := r.lanes[a.kind]; l != nil && l.alone() {
+			l.passed(b.seq)
+		} else {
+			r.floor = min(r.floor, b.seq-1)
+		}
 	}
 	delete(r.blocked, a)
 }

@@ -348,6 +348,61 @@ func TestRelay_SlowTopic(t *testing.T) {
 	}
 }
 
+// Case O8: the slow topic has a backlog that a relay does not keep in memory. What
+// is written behind it for another topic goes out all the same, while the slow
+// one stands and while it comes along, and of both nothing is lost or overtaken.
+func TestRelay_SlowTopicWithALongBacklog(t *testing.T) {
+	t.Parallel()
+
+	const aggregates, versions, rounds = 10_000, 3, 30
+	for _, ordered := range []bool{true, false} {
+		t.Run(fmt.Sprintf("ordered=%t", ordered), func(t *testing.T) {
+			t.Parallel()
+
+			b := setup(t)
+			for v := range int64(versions) {
+				var events []outbox.Event
+				for i := range aggregates {
+					events = append(events, outbox.Event{AggregateType: "slow", AggregateID: fmt.Sprint(i), Type: "T", Version: v + 1})
+				}
+				b.write(t, events...)
+			}
+			tickets := make(chan struct{}) // one lets one event of the slow topic pass
+			p := &recorder{ordered: ordered, answer: func(ctx context.Context, m *handler.Message) error {
+				if m.Origin.Topic == "slow" {
+					select {
+					case <-tickets:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+				return nil
+			}}
+			cfg := quick()
+			cfg.AttemptTimeout, cfg.Lease = deadline, 3*deadline
+			cfg.MaxAge = 24 * time.Hour
+			relay := b.relay(t, p, cfg)
+
+			fast := func(version int) {
+				b.write(t, outbox.Event{AggregateType: "fast", AggregateID: "x", Type: "T", Version: int64(version)})
+				require.Eventually(t, func() bool { return relay.Stats().Kinds["fast"].Sent == int64(version) }, deadline, time.Millisecond)
+			}
+			fast(1)
+			require.Zero(t, relay.Stats().Kinds["slow"].Sent)
+			for round := range rounds {
+				for range 100 {
+					tickets <- struct{}{}
+				}
+				fast(round + 2)
+			}
+			require.Less(t, relay.Stats().Kinds["slow"].Sent, int64(aggregates), "the backlog is still long")
+			close(tickets)
+			b.awaitPublished(t, aggregates*versions+rounds+1)
+			requireOrder(t, p.messages(), aggregates*versions+rounds+1)
+		})
+	}
+}
+
 // behindFailed refuses the first event of each aggregate for good, and says of
 // those behind it that they cannot be sent now.
 type behindFailed struct{}

@@ -16,34 +16,35 @@ import (
 // event it is, from the second on. It is no part of the event's identity.
 const HeaderAttempt = "publish-attempt"
 
-// reading is what reading a span came to.
+// reading is what reading came to.
 type reading struct {
-	last            int64 // seq
+	last            int64 // seq; of several spans, up to where all were read
 	more            bool  // there may be more behind it
 	torn            bool  // something may be missing in it: nothing was taken
 	taken, heldBack int
 }
 
-func (r *reader) readSpan(ctx context.Context, s span, p *plan) (reading, error) {
-	if r.sparse {
-		return r.scanSpan(ctx, s, p)
+// readSpan reads on from a cursor in a run of shards.
+func (r *reader) readSpan(ctx context.Context, c *cursor, s span, p *plan) (reading, error) {
+	if c.gait.sparse {
+		return r.scanSpan(ctx, c, s, p)
 	}
-	rows, err := r.query(ctx, r.q.read, p.floor, s.lo, s.hi, p.limit, r.horizon.last)
+	rows, err := r.query(ctx, r.q.read, c.floor, s.lo, s.hi, c.limit, r.horizon.last)
 	if err != nil {
 		return reading{}, err
 	}
-	got := reading{more: len(rows) == p.limit}
+	got := reading{more: len(rows) == c.limit}
 	if len(rows) > 0 {
 		got.last = rows[len(rows)-1].seq
 		got.more = got.more || rows[len(rows)-1].cut
 	}
-	return r.takeWhole(ctx, rows, p, got)
+	return r.takeWhole(ctx, c, rows, p, got)
 }
 
 // scanSpan looks at many events without their payloads, and loads those that
 // nothing holds back.
-func (r *reader) scanSpan(ctx context.Context, s span, p *plan) (reading, error) {
-	rows, err := r.pool.Query(ctx, r.q.scan, p.floor, s.lo, s.hi, scanned, r.horizon.last)
+func (r *reader) scanSpan(ctx context.Context, c *cursor, s span, p *plan) (reading, error) {
+	rows, err := r.pool.Query(ctx, r.q.scan, c.floor, s.lo, s.hi, scanned, r.horizon.last)
 	if err != nil {
 		return reading{}, fmt.Errorf("read the outbox: %w", err)
 	}
@@ -57,7 +58,7 @@ func (r *reader) scanSpan(ctx context.Context, s span, p *plan) (reading, error)
 	)
 	_, err = pgx.ForEachRow(rows, []any{&seq, &id, &a.kind, &a.id}, func() error {
 		count++
-		if len(free) == p.limit { // the rest is for the next time
+		if len(free) == c.limit { // the rest is for the next time
 			got.more = true
 			return nil
 		}
@@ -65,7 +66,7 @@ func (r *reader) scanSpan(ctx context.Context, s span, p *plan) (reading, error)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		switch {
-		case r.wanted(seq, a, false):
+		case r.wanted(seq, a, c.lane):
 			free = append(free, pgtype.UUID{Bytes: id, Valid: true})
 		case r.inMind[seq] == nil:
 			got.heldBack++
@@ -85,7 +86,7 @@ func (r *reader) scanSpan(ctx context.Context, s span, p *plan) (reading, error)
 			got.last, got.more = events[n-1].seq, true
 		}
 		held := got.heldBack
-		got, err = r.takeWhole(ctx, events, p, got)
+		got, err = r.takeWhole(ctx, c, events, p, got)
 		got.heldBack = held
 		return got, err
 	}
@@ -93,16 +94,16 @@ func (r *reader) scanSpan(ctx context.Context, s span, p *plan) (reading, error)
 }
 
 // takeWhole takes what was read, unless something may be missing in it.
-func (r *reader) takeWhole(ctx context.Context, events []*event, p *plan, got reading) (reading, error) {
+func (r *reader) takeWhole(ctx context.Context, c *cursor, events []*event, p *plan, got reading) (reading, error) {
 	if len(events) == 0 {
 		return got, nil
 	}
-	whole, err := r.whole(ctx, p)
+	whole, err := r.whole(ctx, c, p)
 	if err != nil || !whole {
 		got.torn = true
 		return got, err
 	}
-	got.taken, got.heldBack = r.enqueue(events, p.epochs, false)
+	got.taken, got.heldBack = r.enqueue(events, p.epochs, c.lane)
 	return got, nil
 }
 

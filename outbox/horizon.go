@@ -69,7 +69,7 @@ func (h *horizon) straddles(seq int64) bool {
 	return false
 }
 
-// lookUp moves the horizon, if it is time, and sets the floor back to where
+// lookUp moves the horizon, if it is time, and sets the cursors back to where
 // events may have appeared.
 func (r *reader) lookUp(ctx context.Context) error {
 	if r.again || (r.more && time.Since(r.horizon.looked) < horizonFor) {
@@ -79,15 +79,15 @@ func (r *reader) lookUp(ctx context.Context) error {
 	return err
 }
 
-// whole reports whether what was read behind the plan's floor may be taken. If
-// not, part of it may be missing, and the floor is set back to where.
-func (r *reader) whole(ctx context.Context, p *plan) (bool, error) {
-	if !r.horizon.straddles(p.floor) {
+// whole reports whether what was read behind a cursor may be taken. If not, part
+// of it may be missing, and the cursors are set back to where.
+func (r *reader) whole(ctx context.Context, c *cursor, p *plan) (bool, error) {
+	if !r.horizon.straddles(c.floor) {
 		return true, nil
 	}
 	back, err := r.moveHorizon(ctx)
 	p.back = min(p.back, back) // what ended just now was perhaps not seen yet
-	return back >= p.floor, err
+	return back >= c.floor, err
 }
 
 func (r *reader) moveHorizon(ctx context.Context) (back int64, err error) {
@@ -101,6 +101,6 @@ func (r *reader) moveHorizon(ctx context.Context) (back int64, err error) {
 	back = r.horizon.move(last, writers)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.floor = min(r.floor, back)
+	r.goBack(back)
 	return back, nil
 }

@@ -20,7 +20,8 @@ type lane struct {
 	flying  map[aggregate]bool // unordered publisher: what is unconfirmed
 	landed  chan struct{}      // unordered: one place, something was confirmed
 
-	resume int64     // seq; the lane's events from here on were passed over. 0: none
+	resume int64     // seq; the lane's events from here on were passed over, see alone. 0: none
+	gait   gait      // while it is alone
 	until  time.Time // it publishes nothing before
 
 	breaker    *breaker.Breaker
@@ -202,13 +203,5 @@ func (r *relayRun) passOver(l *lane, e *event) {
 	r.drop(e)
 	if !e.retry {
 		l.passed(e.seq)
-	}
-}
-
-// passed notes that the reader must come back to seq before it takes anything
-// of the lane behind it. It is called with mu held.
-func (l *lane) passed(seq int64) {
-	if l.resume == 0 || seq < l.resume {
-		l.resume = seq
 	}
 }

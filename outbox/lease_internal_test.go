@@ -120,7 +120,10 @@ func TestTake_LostInBetween(t *testing.T) {
 	rd := &reader{relayRun: run}
 	rd.prepare()
 	run.floor = 100
-	require.EqualValues(t, 100, rd.prepare().floor)
+	ahead := run.lane("order")
+	ahead.resume = 90
+	rd.prepare()
+	require.EqualValues(t, 100, run.floor)
 
 	_, err := db.Pool.Exec(t.Context(), `UPDATE relay_leases SET owner = NULL, epoch = 6 WHERE lo = 0`)
 	require.NoError(t, err)
@@ -128,7 +131,9 @@ func TestTake_LostInBetween(t *testing.T) {
 	require.NoError(t, run.take(t.Context(), []int16{0}))
 	run.held[0].loaded = true
 
-	require.Zero(t, rd.prepare().floor)
+	rd.prepare()
+	require.Zero(t, run.floor)
+	require.EqualValues(t, 1, ahead.resume, "a lane that goes alone begins anew too")
 }
 
 // Once an event has failed nothing of its aggregate waits in the lane: the

@@ -21,9 +21,8 @@ const (
 	sweepShare = 20
 
 	// scanned is how many events one look passes over at most, to find some that
-	// nothing holds back, and lookAhead how many in all while a lane is full.
-	scanned   = 1000
-	lookAhead = 10_000
+	// nothing holds back.
+	scanned = 4000
 
 	// maxRead is how many bytes of payloads one read keeps at most, and maxBytes
 	// how many a relay has in memory before it reads no more.
@@ -31,7 +30,7 @@ const (
 	maxBytes = 64 << 20
 
 	// quickPoll is the rest after something was found; it doubles up to Poll.
-	quickPoll = 10 * time.Millisecond
+	quickPoll = 25 * time.Millisecond
 )
 
 // reader finds events to publish. It belongs to one goroutine.
@@ -41,8 +40,9 @@ type reader struct {
 	more    bool          // the last look did not come to the horizon
 	again   bool          // the last look took nothing, because something may have been missing
 	before  []span        // what was read last
-	sparse  bool          // most of what was read last was held back
+	pack    gait          // of the lanes that are read together
 	crowded bool          // too many aggregates are held back
+	blocks  time.Time     // when what holds aggregates back was last read whole
 	pass    time.Time     // when the reader last began at seq 0 again
 	from    int64         // where it was then
 	back    bool          // it is there again
@@ -104,16 +104,15 @@ func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 		if err != nil {
 			return 0, err
 		}
-		r.enqueue(rows, p.epochs, true)
+		r.enqueueHeads(rows, p.epochs)
 	}
 	if p.hold {
 		return p.rest, nil // who makes room pokes
 	}
-	var taken, heldBack int
-	more := false
-	floor := int64(-1)
-	for _, s := range p.spans {
-		got, err := r.readSpan(ctx, s, p)
+	var found reading
+	for _, c := range p.cursors {
+		got, err := r.readFrom(ctx, c, p)
+		r.arrive(c, p, got, err)
 		switch {
 		case err != nil:
 			return 0, err
@@ -121,30 +120,20 @@ func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 			r.again = true
 			return 0, nil
 		}
-		taken, heldBack = taken+got.taken, heldBack+got.heldBack
-		if got.more {
-			more = true
-			if floor < 0 || got.last < floor {
-				floor = got.last
-			}
-		} else if !more && got.last > p.highest {
-			p.highest = got.last
-		}
+		found.taken += got.taken
+		found.more = found.more || got.more
 	}
-	r.sparse = heldBack >= r.cfg.Batch/2 && heldBack > taken
-	return r.advance(p, floor, more, taken), nil
+	return r.pause(p, found), nil
 }
 
 // plan is what one look is about.
 type plan struct {
-	floor   int64
+	cursors []*cursor
 	spans   []span
 	epochs  map[int16]int64
 	due     []pgtype.UUID // heads of blocked aggregates
 	hold    bool          // read nothing new
-	limit   int           // how many events to read at most
 	rest    time.Duration // at most, until something is due
-	highest int64         // seq read
 	back    int64         // seq behind which events may have appeared meanwhile
 }
 
@@ -186,12 +175,8 @@ func (r *reader) prepare() *plan {
 		}
 	}
 	for _, l := range r.lanes {
-		switch {
-		case l.waits(now):
+		if l.waits(now) {
 			until(l.until)
-		case l.resume != 0 && len(l.queue) <= r.laneRoom()/2:
-			r.floor = min(r.floor, l.resume-1)
-			l.resume = 0
 		}
 	}
 	if r.beginsSweep() {
@@ -199,25 +184,25 @@ func (r *reader) prepare() *plan {
 		r.floor = 0
 	}
 	p.spans = r.spans(func(l *lease) bool { return l.loaded && !l.leaving && before(now, l.until) })
-	if r.restart || !slices.Equal(p.spans, r.before) { // the floor counts for the shards it was reached with
+	if r.restart || !slices.Equal(p.spans, r.before) { // how far they are counts for the shards it was reached with
 		r.restart, r.before = false, p.spans
-		r.floor = 0
+		r.goBack(0)
 	}
 	crowded := r.tooManyBlocked()
-	r.back = r.back || crowded // it gets nowhere, and must see what people decide
-	p.hold = crowded || len(r.inMind) >= 4*r.laneRoom() || r.bytes >= maxBytes
+	p.hold = crowded || len(r.inMind) >= (len(r.lanes)+3)*r.laneRoom() || r.bytes >= maxBytes
 	r.holding = p.hold
-	p.limit = max(r.cfg.Batch, r.laneRoom()-len(r.inMind))
 	p.epochs = r.epochs(p.spans)
-	p.floor = r.floor
+	if !p.hold {
+		p.cursors = r.cursors(now)
+	}
 	return p
 }
 
 // beginsSweep reports whether it is time to begin at seq 0 again. Never before
-// the reader is back where it was the last time: behind a long backlog it would
-// come to nothing new.
+// the reader is back where it was the last time, and not while a lane goes
+// alone: behind a long backlog it would come to nothing new.
 func (r *reader) beginsSweep() bool {
-	return r.back && time.Since(r.pass) >= max(sweepEvery, sweepShare*r.took)
+	return r.back && !r.anyAlone() && time.Since(r.pass) >= max(sweepEvery, sweepShare*r.took)
 }
 
 func (r *relayRun) epochs(spans []span) map[int16]int64 {
@@ -230,39 +215,23 @@ func (r *relayRun) epochs(spans []span) map[int16]int64 {
 	return epochs
 }
 
-// advance moves the floor, and says how long to rest.
-func (r *reader) advance(p *plan, floor int64, more bool, taken int) time.Duration {
+// pause says how long to rest before the next look.
+func (r *reader) pause(p *plan, found reading) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.more = more
-	if !more {
-		floor = p.highest
-	}
-	r.floor = min(max(floor, p.floor), p.back)
-	if !r.back && (!more || r.floor >= r.from) {
-		r.back, r.took = true, time.Since(r.pass)
-	}
-	resume := int64(0)
-	for _, l := range r.lanes {
-		if l.resume > 0 && (resume == 0 || l.resume < resume) {
-			resume = l.resume
-		}
-	}
-	switch {
-	case more && taken > 0, more && resume == 0:
+	passing := r.anyAlone()
+	if found.more && (found.taken > 0 || !passing) {
 		r.idle = 0
 		return 0
-	case more && r.floor < resume+lookAhead: // it passes over the events of a lane that is full
-		if len(r.lanes) == 1 {
-			return min(p.rest, 50*time.Millisecond)
-		}
-		return min(p.rest, 10*time.Millisecond)
-	case more:
-		return p.rest
-	case taken > 0:
+	}
+	if found.taken > 0 {
 		r.idle = quickPoll
-	default:
+	} else {
 		r.idle = min(max(2*r.idle, quickPoll), r.cfg.Poll)
 	}
-	return min(r.idle, p.rest)
+	rest := min(r.idle, p.rest)
+	if due := r.nextDue(time.Now()); passing && !due.IsZero() {
+		rest = max(0, min(rest, time.Until(due)))
+	}
+	return rest
 }
