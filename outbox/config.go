@@ -101,7 +101,8 @@ type RelayConfig struct {
 	// Retention is how long published and discarded events stay before the
 	// relay purges them: now and then, in small steps, and one relay of all that
 	// run. Nothing is recognised by these rows, they are for people who look up
-	// what was sent. Negative, as [KeepForever], purges nothing. Defaults to 7 days.
+	// what was sent; with [Delete] only discarded ones are left. Negative, as
+	// [KeepForever], purges nothing. Defaults to 7 days.
 	Retention time.Duration
 
 	// Validate, if set, is asked before an event is published. An error marked by

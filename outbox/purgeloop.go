@@ -20,6 +20,7 @@ func (r *relayRun) purge(ctx context.Context) {
 	store := NewStore(r.cfg.Schema)
 	rhythm := r.purges
 	rhythm.Every = min(rhythm.Every, r.cfg.Retention)
+	rhythm.Look = min(rhythm.Look, rhythm.Every)
 	purging.Loop{
 		Rhythm: rhythm,
 		Turn: func(ctx context.Context, every time.Duration) (bool, error) {
