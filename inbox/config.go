@@ -117,8 +117,8 @@ type Config struct {
 
 	// DeadLetterRoute, if set, has the broker told of dead letters too: each is
 	// also an event of this aggregate type in the outbox, written in the same
-	// transaction, which a relay publishes by default to the topic of that name.
-	// See the package comment.
+	// transaction. A relay whose publisher routes by [outbox.AggregateType] sends it
+	// to the topic or exchange of that name. See the package comment.
 	DeadLetterRoute string
 
 	// Observer, if set, is told what the engine does.

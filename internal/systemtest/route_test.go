@@ -3,14 +3,13 @@ package systemtest_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -18,172 +17,11 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/semel-go/semel/dlq"
-	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
-	"github.com/semel-go/semel/internal/services"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/transports/kafka"
+	"github.com/semel-go/semel/transports/rabbitmq"
 )
-
-// poisonType is the type of messages that nothing can help.
-const poisonType = "order.poisoned"
-
-// unlessPoisoned is a handler that leaves an effect, or refuses for good.
-func unlessPoisoned(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
-	if msg.Type == poisonType {
-		return handler.Permanent(errors.New("no such warehouse"))
-	}
-	return effect(ctx, tx, msg)
-}
-
-// mixed returns good and dead messages in turn, of eight keys.
-func mixed(n int) (all []*handler.Message, good, dead []string) {
-	all = messages(0, n)
-	for i, msg := range all {
-		msg.Key = fmt.Append(nil, "order-", i/2%8)
-		if i%2 == 1 {
-			msg.Type = poisonType
-			dead = append(dead, msg.ID)
-		} else {
-			good = append(good, msg.ID)
-		}
-	}
-	return all, good, dead
-}
-
-// deadTopic is the name of the topic's dead letter topic, which is not there yet.
-func (tp *topic) deadTopic() string { return tp.name + ".dead" }
-
-// createDeadTopic makes the dead letter topic.
-func (tp *topic) createDeadTopic(t *testing.T, partitions int32) {
-	t.Helper()
-	require.NoError(t, services.CreateTopic(t.Context(), tp.admin, tp.deadTopic(), partitions, nil))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_, err := tp.admin.DeleteTopic(ctx, tp.deadTopic())
-		require.NoError(t, err)
-	})
-}
-
-// relay publishes to Kafka while the test runs.
-func (b *testBundle) relay(t *testing.T, brokers []string, opts ...kgo.Opt) *outbox.Relay {
-	t.Helper()
-	const attempt = 2 * time.Second
-	opts = append(append(kafka.WithinAttempt(attempt), kgo.SeedBrokers(brokers...)), opts...)
-	client, err := kgo.NewClient(opts...)
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	relay, err := outbox.NewRelay(b.Pool, kafka.NewPublisher(client).Route(outbox.AggregateType), outbox.RelayConfig{
-		Schema: b.Schema, AttemptTimeout: attempt, RetryMaxDelay: time.Second, Poll: 50 * time.Millisecond, Logger: b.log.logger(),
-	})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- relay.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-done)
-	})
-	return relay
-}
-
-// events returns how many events are in each state.
-func (b *testBundle) events(t *testing.T) map[outbox.State]int {
-	t.Helper()
-	rows, err := b.Pool.Query(t.Context(), `SELECT state, count(*) FROM events GROUP BY state`)
-	require.NoError(t, err)
-	counts := map[outbox.State]int{}
-	var state outbox.State
-	var n int
-	_, err = pgx.ForEachRow(rows, []any{&state, &n}, func() error {
-		counts[state] = n
-		return nil
-	})
-	require.NoError(t, err)
-	return counts
-}
-
-// awaitQuarantine waits until the relay gave up on an event for this reason.
-func (b *testBundle) awaitQuarantine(t *testing.T, reason string) {
-	t.Helper()
-	await(t, "an event in quarantine: "+reason, func() bool {
-		records, err := outbox.NewStore(b.Schema).List(t.Context(), b.Pool, outbox.Filter{State: outbox.StateQuarantined})
-		require.NoError(t, err)
-		return slices.ContainsFunc(records, func(r outbox.Record) bool { return strings.Contains(r.LastError, reason) })
-	})
-}
-
-// retryUntilPublished does what a person does who has mended the cause.
-func (b *testBundle) retryUntilPublished(t *testing.T, n int) {
-	t.Helper()
-	store := outbox.NewStore(b.Schema)
-	await(t, fmt.Sprint(n, " events published"), func() bool {
-		records, err := store.List(t.Context(), b.Pool, outbox.Filter{State: outbox.StateQuarantined})
-		require.NoError(t, err)
-		for _, r := range records {
-			_, err := store.Retry(t.Context(), b.Pool, r.ID)
-			require.NoError(t, err)
-		}
-		return b.events(t)[outbox.StatePublished] == n
-	})
-}
-
-// requireTold requires that the dead letter topic holds these messages, each
-// under one id, as they came and with where they came from, and each key in order.
-func requireTold(t *testing.T, client *kgo.Client, admin *kadm.Client, topic string, sent []*handler.Message, dead []string) {
-	t.Helper()
-	ends, err := admin.ListEndOffsets(t.Context(), topic)
-	require.NoError(t, err)
-	total := 0
-	ends.Each(func(o kadm.ListedOffset) { total += int(o.Offset) })
-
-	client.AddConsumeTopics(topic)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var records []*kgo.Record
-	for len(records) < total {
-		fetches := client.PollFetches(ctx)
-		require.NoError(t, fetches.Err0())
-		records = append(records, fetches.Records()...)
-	}
-	byID := map[string]*handler.Message{}
-	for _, msg := range sent {
-		byID[msg.ID] = msg
-	}
-	var told []string
-	seen := map[string]bool{}
-	partitions, last := map[string]int32{}, map[string]int64{}
-	for _, r := range records {
-		says := map[string]string{}
-		for _, h := range r.Headers {
-			require.NotContains(t, says, h.Key)
-			says[h.Key] = string(h.Value)
-		}
-		if seen[says["message-id"]] { // an attempt whose answer came too late on a busy machine
-			continue
-		}
-		seen[says["message-id"]] = true
-		id, key := says[dlq.HeaderOriginalID], string(r.Key)
-		told = append(told, id)
-		msg := byID[id]
-		require.NotNil(t, msg, id)
-		require.Equal(t, string(msg.Key), key)
-		require.Equal(t, string(msg.Payload), string(r.Value))
-		require.Equal(t, msg.Type, says["message-type"])
-		require.NotEqual(t, id, says["message-id"], "an id of its own")
-		require.Equal(t, []string{consumer, "permanent", "1", "no such warehouse"},
-			[]string{says[dlq.HeaderConsumer], says[dlq.HeaderReason], says[dlq.HeaderAttempts], says[dlq.HeaderError]})
-		offset, err := strconv.ParseInt(says[dlq.HeaderOriginalOffset], 10, 64)
-		require.NoError(t, err)
-		if p, ok := partitions[key]; ok {
-			require.Equal(t, p, r.Partition, "a key has one partition")
-			require.Greater(t, offset, last[key], "in the order in which they came")
-		}
-		partitions[key], last[key] = r.Partition, offset
-	}
-	require.ElementsMatch(t, dead, told)
-}
 
 // Case K9: the dead letter topic is missing, and a consumer that writes to it
 // directly must choose between losing the message and standing still (franz-go's
@@ -197,12 +35,12 @@ func TestRoute_DeadLetterTopicMissing(t *testing.T) {
 	b := setup(t, onKafka, place{partitions: 3})
 	topic := b.broker.(*topic)
 	sent, good, dead := mixed(60)
-	b.relay(t, topic.brokers)
+	b.relay(t, toKafka(t, topic.brokers))
 	r := b.start(t, unlessPoisoned, inbox.Config{DeadLetterRoute: topic.deadTopic()})
 	send(t, topic, sent...)
 
 	r.awaitSettled(t, len(sent))
-	b.awaitQuarantine(t, "UNKNOWN_TOPIC_OR_PARTITION")
+	b.awaitHeld(t, outbox.StateQuarantined, "UNKNOWN_TOPIC_OR_PARTITION")
 	r.finish(t)
 	require.Zero(t, topic.left(t), "the source went on")
 	b.requireOneEffectEach(t, good)
@@ -226,7 +64,7 @@ func TestRoute_DeadLetterTopicHasFewerPartitions(t *testing.T) {
 	topic := b.broker.(*topic)
 	topic.createDeadTopic(t, 2)
 	sent, good, dead := mixed(60)
-	relay := b.relay(t, topic.brokers)
+	relay := b.relay(t, toKafka(t, topic.brokers))
 	r := b.start(t, unlessPoisoned, inbox.Config{DeadLetterRoute: topic.deadTopic()})
 	send(t, topic, sent...)
 
@@ -271,14 +109,14 @@ func TestRoute_DeadLetterTopicDenied(t *testing.T) {
 
 	b := setupDatabase(t)
 	sent, good, poisoned := mixed(20)
-	b.relay(t, cluster.ListenAddrs(), as("relay"))
+	b.relay(t, toKafka(t, cluster.ListenAddrs(), as("relay")))
 	in := b.inbox(t, b.Pool, unlessPoisoned, inbox.Config{DeadLetterRoute: dead})
 	r := b.run(t, in, kafka.NewSource(kafka.SourceConfig{Group: "shipping", Topics: []string{source}, Logger: b.log.logger()},
 		kgo.SeedBrokers(cluster.ListenAddrs()...), as("admin")))
 	require.NoError(t, errors.Join(kafka.NewPublisher(client).Publish(t.Context(), sent)...))
 
 	r.awaitSettled(t, len(sent))
-	b.awaitQuarantine(t, "TOPIC_AUTHORIZATION_FAILED")
+	b.awaitHeld(t, outbox.StateQuarantined, "TOPIC_AUTHORIZATION_FAILED")
 	b.requireOneEffectEach(t, good)
 	require.Len(t, b.letters(t), len(poisoned))
 	require.Zero(t, b.events(t)[outbox.StatePublished])
@@ -324,7 +162,7 @@ func TestRoute_SourceWaitsForLetterAndEvent(t *testing.T) {
 	require.EqualValues(t, poisoned, topic.committed(t)[0])
 
 	b.exec(t, `DROP TRIGGER refuse ON outbox`)
-	b.relay(t, topic.brokers)
+	b.relay(t, toKafka(t, topic.brokers))
 	next := b.start(t, unlessPoisoned, cfg)
 	await(t, "nothing left", func() bool { return topic.left(t) == 0 })
 	next.finish(t)
@@ -334,11 +172,52 @@ func TestRoute_SourceWaitsForLetterAndEvent(t *testing.T) {
 	requireTold(t, topic.reader(t), topic.admin, topic.deadTopic(), sent, []string{sent[poisoned].ID})
 }
 
-// reader is a client that reads topics from their beginning.
-func (tp *topic) reader(t *testing.T) *kgo.Client {
-	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(tp.brokers...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+// The same with an exchange that is missing. That the broker says so is a failed
+// attempt: the letters are told by themselves once it is there.
+func TestRoute_DeadLetterExchangeMissing(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t, onRabbitMQ, place{})
+	q := b.broker.(*queue)
+	dead := q.name + ".dead"
+	publisher := rabbitmq.NewPublisher(rabbitmq.PublisherConfig{URL: q.url, ExchangeOf: outbox.AggregateType, Logger: b.log.logger()})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, publisher.Close(ctx))
+	})
+	sent, good, poisoned := mixed(20)
+	b.relay(t, publisher)
+	r := b.start(t, unlessPoisoned, inbox.Config{DeadLetterRoute: dead})
+	send(t, q, sent...)
+
+	r.awaitSettled(t, len(sent))
+	b.awaitHeld(t, outbox.StateWaiting, dead)
+	r.finish(t)
+	require.Zero(t, q.left(t), "the source went on")
+	b.requireOneEffectEach(t, good)
+	require.Len(t, b.letters(t), len(poisoned))
+	require.Zero(t, b.events(t)[outbox.StatePublished])
+
+	require.NoError(t, q.channel.ExchangeDeclare(dead, amqp.ExchangeFanout, false, true, false, false, nil)) // gone with its queue
+	_, err := q.channel.QueueDeclare(dead, false, false, true, false, nil)
 	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	return client
+	require.NoError(t, q.channel.QueueBind(dead, "", dead, false, nil))
+	await(t, "all published", func() bool { return b.events(t)[outbox.StatePublished] == len(poisoned) })
+	told := map[string]bool{}
+	for {
+		d, ok, err := q.channel.Get(dead, true)
+		require.NoError(t, err)
+		if !ok {
+			break
+		}
+		told[d.Headers[dlq.HeaderOriginalID].(string)] = true
+		require.NotEmpty(t, d.MessageId)
+		require.NotContains(t, poisoned, d.MessageId, "an id of its own")
+		require.Equal(t, []any{q.name, "", q.name, "permanent", "no such warehouse", consumer}, []any{
+			d.Headers[dlq.HeaderOriginalQueue], d.Headers[dlq.HeaderOriginalExchange], d.Headers[dlq.HeaderOriginalRoutingKey],
+			d.Headers[dlq.HeaderReason], d.Headers[dlq.HeaderError], d.Headers[dlq.HeaderConsumer],
+		})
+	}
+	require.ElementsMatch(t, poisoned, slices.Collect(maps.Keys(told)))
 }
