@@ -194,8 +194,7 @@ func TestFault_RunDuringOutage(t *testing.T) {
 	proxy.Refuse(true)
 	proxy.Cut()
 	publish(messages/2, messages)
-	require.Eventually(t, func() bool { return in.Stats().Paused }, deadline, tick)
-	require.Len(t, b.events.kinds(inbox.Paused), 1)
+	require.Eventually(t, func() bool { return in.Stats().Paused && len(b.events.kinds(inbox.Paused)) == 1 }, deadline, tick)
 	proxy.Refuse(false)
 
 	require.NoError(t, queue.Wait(t.Context()))
