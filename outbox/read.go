@@ -31,6 +31,12 @@ const (
 
 	// quickPoll is the rest after something was found; it doubles up to Poll.
 	quickPoll = 25 * time.Millisecond
+
+	// busy is how many events a second, and atOnce how many in one look, are so
+	// many that nobody wakes the reader before quickPoll has passed: it finds them
+	// in larger batches then, and the writers have the database for themselves.
+	busy   = 800
+	atOnce = 8
 )
 
 // reader finds events to publish. It belongs to one goroutine.
@@ -48,6 +54,8 @@ type reader struct {
 	back    bool          // it is there again
 	took    time.Duration // how long that took
 	idle    time.Duration // the rest before this one
+	looked  time.Time     // when the last look ended
+	gather  time.Time     // nobody wakes the reader before: more is to come
 }
 
 // read reads until ctx ends.
@@ -71,19 +79,32 @@ func (r *relayRun) read(ctx context.Context) {
 			backoff.Reset()
 			r.cfg.Logger.InfoContext(ctx, "relay reads the outbox again", slog.String("relay", r.cfg.Name))
 		}
-		if rest <= 0 {
-			continue
-		}
-		timer := time.NewTimer(rest)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-r.poke:
-		case <-r.woken:
+		if r.wait(ctx, rest, true) {
 			rd.idle = 0
+			r.wait(ctx, time.Until(rd.gather), false)
 		}
-		timer.Stop()
 	}
+}
+
+// wait waits for d, until somebody pokes or, if that counts, has written.
+func (r *relayRun) wait(ctx context.Context, d time.Duration, wakes bool) (woken bool) {
+	if d <= 0 {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	written := r.woken
+	if !wakes {
+		written = nil
+	}
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-r.poke:
+	case <-written:
+		return true
+	}
+	return false
 }
 
 // look reads once, and says how long to rest before the next time.
@@ -224,14 +245,20 @@ func (r *reader) pause(p *plan, found reading) time.Duration {
 		r.idle = 0
 		return 0
 	}
+	now := time.Now()
+	r.gather = now
+	if found.taken >= atOnce && float64(found.taken) > busy*now.Sub(r.looked).Seconds() {
+		r.gather = now.Add(quickPoll)
+	}
+	r.looked = now
 	if found.taken > 0 {
 		r.idle = quickPoll
 	} else {
 		r.idle = min(max(2*r.idle, quickPoll), r.cfg.Poll)
 	}
 	rest := min(r.idle, p.rest)
-	if due := r.nextDue(time.Now()); passing && !due.IsZero() {
-		rest = max(0, min(rest, time.Until(due)))
+	if due := r.nextDue(now); passing && !due.IsZero() {
+		rest = max(0, min(rest, due.Sub(now)))
 	}
 	return rest
 }
