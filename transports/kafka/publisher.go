@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -80,8 +81,8 @@ func (p *Publisher) KeepsOrder() bool { return true }
 // first, the message may still be written.
 func (p *Publisher) Publish(ctx context.Context, msgs []*handler.Message) []error {
 	c := &publishing{Publisher: p, msgs: msgs, errs: make([]error, len(msgs)), failed: make(map[place]bool)}
-	for c.next < len(msgs) {
-		c.round(ctx)
+	for next := 0; next < len(msgs); {
+		next = c.round(ctx, next, len(msgs))
 	}
 	if len(c.anew) > 0 { // the client holds on to the id it saw first, for ever
 		p.client.PurgeTopicsFromProducing(c.anew...)
@@ -94,7 +95,6 @@ type publishing struct {
 	*Publisher
 	msgs   []*handler.Message
 	errs   []error
-	next   int
 	failed map[place]bool
 	anew   []string // topics
 }
@@ -102,18 +102,20 @@ type publishing struct {
 // place is what keeps its order.
 type place struct{ topic, key string }
 
-// round sends what can be sent together: up to and with a message that may turn
-// out to be too large. What follows it must not pass it.
-func (c *publishing) round(ctx context.Context) {
+// round sends those from next to end that can be sent together, and returns where
+// to go on: behind a message that may turn out to be too large, since what follows
+// must not pass it. The client makes batches, and brokers refuse a whole batch for
+// the sake of one record: those of such a batch go once more, each alone.
+func (c *publishing) round(ctx context.Context, next, end int) int {
 	type result struct {
 		i   int
 		r   *kgo.Record
 		err error
 	}
-	results := make(chan result, len(c.msgs)-c.next) // room for all: late promises must not block the client
-	waiting := 0
-	for risky := false; c.next < len(c.msgs) && !risky; c.next++ {
-		i, msg := c.next, c.msgs[c.next]
+	results := make(chan result, end-next) // room for all: late promises must not block the client
+	sent := 0
+	for risky := false; next < end && !risky; next++ {
+		i, msg := next, c.msgs[next]
 		r, err := c.record(msg)
 		switch {
 		case r != nil && len(r.Key) > 0 && c.failed[placeOf(r)]:
@@ -126,13 +128,18 @@ func (c *publishing) round(ctx context.Context) {
 			continue
 		}
 		c.errs[i] = errUnanswered
-		waiting++
+		sent++
 		risky = sizeOf(r) > c.safeSize
 		c.client.Produce(ctx, r, func(r *kgo.Record, err error) { results <- result{i, r, err} })
 	}
-	for ; waiting > 0; waiting-- {
+	var doubted []int
+	for range sent {
 		select {
 		case got := <-results:
+			if sent > 1 && isOfOne(got.err) {
+				doubted = append(doubted, got.i)
+				continue
+			}
 			if errors.Is(got.err, kerr.UnknownTopicID) {
 				c.anew = append(c.anew, got.r.Topic)
 			}
@@ -145,9 +152,14 @@ func (c *publishing) round(ctx context.Context) {
 					c.errs[i] = published(c.msgs[i], context.Cause(ctx))
 				}
 			}
-			return
+			return next
 		}
 	}
+	slices.Sort(doubted)
+	for _, i := range doubted {
+		c.round(ctx, i, i+1)
+	}
+	return next
 }
 
 func (c *publishing) fail(i int, r *kgo.Record, err error) {
@@ -213,6 +225,12 @@ func published(msg *handler.Message, err error) error {
 		return handler.Permanent(err)
 	}
 	return handler.Unavailable(err)
+}
+
+// isOfOne reports whether err may be about another record of the same batch.
+func isOfOne(err error) bool {
+	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge) ||
+		errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)
 }
 
 // isPermanent reports whether err is about the message or about what the

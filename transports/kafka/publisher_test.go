@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -261,5 +262,34 @@ func TestPublisher_BehindFailed(t *testing.T) {
 		require.ErrorIs(t, errs[3], kafka.ErrBehindFailed)
 		require.False(t, handler.IsPermanent(errs[3]))
 		require.Len(t, b.consume(t, b.topic, 3), 3)
+	})
+}
+
+// The topic takes less than the client does. Brokers refuse the whole batch in
+// which a large record is: the others of it are not taken for too large.
+func TestPublisher_TopicTakesLess(t *testing.T) {
+	t.Parallel()
+
+	eachBroker(t, 1, func(t *testing.T, b *testBundle) {
+		topic := b.newTopic(t, 1, map[string]*string{"max.message.bytes": kadm.StringPtr("10000")})
+		large := make([]byte, 20_000)
+		_, _ = rand.NewChaCha8([32]byte{}).Read(large)
+		p := kafka.NewPublisher(b.producer(t, kgo.ProducerLinger(100*time.Millisecond))).To(topic)
+
+		errs := p.Publish(t.Context(), []*handler.Message{
+			{ID: "1", Key: []byte("a")},
+			{ID: "2", Key: []byte("a"), Payload: large},
+			{ID: "3", Key: []byte("b")},
+			{ID: "4", Key: []byte("a")},
+			{ID: "5"},
+		})
+
+		for _, i := range []int{0, 2, 4} {
+			require.NoError(t, errs[i])
+		}
+		require.ErrorIs(t, errs[1], kerr.MessageTooLarge)
+		require.True(t, handler.IsPermanent(errs[1]))
+		require.ErrorIs(t, errs[3], kafka.ErrBehindFailed)
+		require.Len(t, b.consume(t, topic, 3), 3)
 	})
 }
