@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -38,7 +39,9 @@ func TestRelay_OtherVersions(t *testing.T) {
 		cfg.Schema, cfg.Logger = b.Schema, slog.New(slog.DiscardHandler)
 		relay, err := outbox.NewRelay(b.Pool, p, cfg)
 		require.NoError(t, err)
-		return relay.Run(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		defer cancel()
+		return relay.Run(ctx)
 	}
 	before := b.relay(t, p, quick())
 	b.awaitLeases(t, 64)
