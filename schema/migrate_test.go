@@ -54,6 +54,43 @@ func TestUpAndDown(t *testing.T) {
 	require.Zero(t, objects())
 }
 
+// The tables of version 2, with rows and at work, get their purge turns: nothing
+// is rewritten, an outbox that was there counts as purged just now, and a consumer
+// as one that was never purged. The way back leaves the tables as they were.
+func TestUp_AddsPurgeTurns(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	_, err := schema.Up(t.Context(), b.pool, b.name, 2)
+	require.NoError(t, err)
+	b.exec(t, `INSERT INTO semel.consumers (id, name, purged_before) VALUES (1, 'shipping', '2026-03-01')`)
+	b.exec(t, `UPDATE semel.relay_leases SET epoch = 7 WHERE lo = 0`)
+	columns := func() []string {
+		return query[[]string](t, b, `SELECT array_agg(table_name || '.' || column_name ORDER BY table_name, ordinal_position)
+			FROM information_schema.columns WHERE table_schema = $1`, b.name)
+	}
+	files := func() []int64 {
+		return query[[]int64](t, b, `SELECT array_agg(pg_relation_filenode(oid)::bigint ORDER BY relname) FROM pg_class
+			WHERE relname IN ('consumers', 'relay_leases') AND relnamespace = to_regnamespace(quote_ident($1))`, b.name)
+	}
+	before, filesBefore := columns(), files()
+	require.ErrorIs(t, schema.Check(t.Context(), b.pool, b.name), schema.ErrOutdated)
+	require.ErrorContains(t, schema.Check(t.Context(), b.pool, b.name), "it is at version 2, version ")
+
+	_, err = schema.Up(t.Context(), b.pool, b.name, 3)
+	require.NoError(t, err)
+
+	require.Equal(t, filesBefore, files(), "a table was rewritten")
+	require.Equal(t, 1, query[int](t, b, `SELECT count(*) FROM semel.consumers WHERE purging_at IS NULL AND purged_before = '2026-03-01'`))
+	require.Equal(t, 64, query[int](t, b, `SELECT count(*) FROM semel.relay_leases
+		WHERE purging_at BETWEEN clock_timestamp() - interval '1 hour' AND clock_timestamp()`))
+
+	_, err = schema.Down(t.Context(), b.pool, b.name, 2)
+	require.NoError(t, err)
+	require.Equal(t, before, columns())
+	require.Equal(t, int64(7), query[int64](t, b, `SELECT epoch FROM semel.relay_leases WHERE lo = 0`))
+}
+
 func TestMigrate_ImpossibleTarget(t *testing.T) {
 	t.Parallel()
 

@@ -8,5 +8,4 @@ DROP TABLE semel.relays;
 DROP TABLE semel.outbox;
 DROP FUNCTION semel.shard(text, text);
 ALTER TABLE semel.consumers
-    DROP COLUMN purging_at,
     DROP COLUMN purged_before;

@@ -92,7 +92,6 @@ COMMENT ON COLUMN semel.relays.name IS 'Host and process, for people.';
 CREATE TABLE semel.relay_leases (
     expires_at timestamptz NOT NULL DEFAULT '-infinity',
     epoch      bigint      NOT NULL DEFAULT 0,
-    purging_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     owner      uuid,
     lo         smallint    NOT NULL,
     hi         smallint    NOT NULL,
@@ -101,7 +100,6 @@ CREATE TABLE semel.relay_leases (
 
 COMMENT ON TABLE semel.relay_leases IS 'Which relay owns which shards, until when.';
 COMMENT ON COLUMN semel.relay_leases.epoch IS 'Rises when the owner changes, and so rejects what the one before still wanted to note.';
-COMMENT ON COLUMN semel.relay_leases.purging_at IS 'On the row of the first shards: when a relay last began to purge the outbox, or was still at it. The next one begins only hours later.';
 COMMENT ON COLUMN semel.relay_leases.lo IS 'The first shard of the range; the shards of an aggregate are in the range whose lo is shard & 252.';
 
 INSERT INTO semel.relay_leases (lo, hi)
@@ -138,10 +136,8 @@ FROM semel.outbox AS o;
 
 COMMENT ON VIEW semel.events IS 'The events for people: their state by name, and the payload where it is text.';
 
--- How far the purge of what was handled has come, and when it began.
+-- How far the purge of what was handled has come.
 ALTER TABLE semel.consumers
-    ADD COLUMN purged_before timestamptz,
-    ADD COLUMN purging_at timestamptz;
+    ADD COLUMN purged_before timestamptz;
 
 COMMENT ON COLUMN semel.consumers.purged_before IS 'The latest processed_at that a purge has deleted. An older message may have been handled: nobody knows any more.';
-COMMENT ON COLUMN semel.consumers.purging_at IS 'When a consumer last began to purge, or was still at it: the next one of them begins only hours later.';
