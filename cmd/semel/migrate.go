@@ -94,9 +94,15 @@ func (c *call) printDrops(from, to int) error {
 		return err
 	}
 	fmt.Fprintf(c.stdout, "going down from version %d to %d drops, with all rows:\n", from, to)
+	table := "" // whose columns the lines that follow drop
 	for line := range strings.Lines(sql.String()) {
-		if what, ok := strings.CutPrefix(line, "DROP "); ok {
-			kind, name, _ := strings.Cut(strings.TrimSuffix(what, ";\n"), " ")
+		line = strings.TrimRight(line, ",;\n")
+		if name, ok := strings.CutPrefix(line, "ALTER TABLE "); ok {
+			table = name
+		} else if column, ok := strings.CutPrefix(line, "    DROP COLUMN "); ok {
+			fmt.Fprintf(c.stdout, "  column %s.%s\n", table, column)
+		} else if what, ok := strings.CutPrefix(line, "DROP "); ok {
+			kind, name, _ := strings.Cut(what, " ")
 			fmt.Fprintf(c.stdout, "  %s %s\n", strings.ToLower(kind), name)
 		}
 	}
