@@ -94,7 +94,7 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if published > 0 {
-		l.permanents = 0
+		l.permanents, l.failures = 0, 0
 		l.pause.Reset()
 	}
 	failed := make(map[aggregate]bool) // in this batch
@@ -116,7 +116,13 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 		case handler.IsPermanent(err) && published == 0 && l.permanents >= maxPermanents:
 			last = errManyPermanents
 			r.passOver(l, e)
+		case !e.retry && published == 0 && l.failures >= maxFailures:
+			last = fmt.Errorf("%w: %w", errManyFailures, err)
+			r.passOver(l, e)
 		default:
+			if !e.retry {
+				l.failures++
+			}
 			permanent := handler.IsPermanent(err)
 			if permanent {
 				l.permanents++

@@ -26,7 +26,8 @@ type lane struct {
 
 	breaker    *breaker.Breaker
 	pause      *backoff.ExponentialBackOff
-	permanents int // in a row, without a success between
+	permanents int // refused for good in a row, without a success between
+	failures   int // aggregates that came to be blocked by a failure in a row, likewise
 }
 
 // maxPermanents is how many events in a row may go into quarantine without one
@@ -34,8 +35,17 @@ type lane struct {
 // than the events: nothing more is spent until something is published again.
 const maxPermanents = 10
 
-// errManyPermanents is why a lane waits that would only fill the quarantine.
-var errManyPermanents = errors.New("one event after the other is refused for good")
+// maxFailures is how many aggregates in a row a failure may block, likewise:
+// the events of one type that nobody takes must not fill the memory that those
+// of all types share. Those that are blocked are tried again all the same, and
+// show when it is better.
+const maxFailures = 100
+
+// Why a lane waits that would only fill the quarantine, or block aggregates.
+var (
+	errManyPermanents = errors.New("one event after the other is refused for good")
+	errManyFailures   = errors.New("one event after the other fails")
+)
 
 // lane returns the lane of an aggregate type. It is called with mu held.
 func (r *relayRun) lane(kind string) *lane {
