@@ -70,8 +70,9 @@ func (r *relayRun) validate(batch []*event) (valid []bool, errs []error) {
 		case r.cfg.Validate != nil:
 			errs[i] = r.cfg.Validate(e.msg)
 		}
-		valid[i] = errs[i] == nil
-		refused[e.aggregate] = !valid[i]
+		if valid[i] = errs[i] == nil; !valid[i] {
+			refused[e.aggregate] = true
+		}
 	}
 	return valid, errs
 }
@@ -88,7 +89,9 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 		case isOutage(err) && !behind[batch[i].aggregate]:
 			away++
 		}
-		behind[batch[i].aggregate] = behind[batch[i].aggregate] || err != nil
+		if err != nil {
+			behind[batch[i].aggregate] = true
+		}
 	}
 	done(published > 0 || away == 0) // before mu: it may log
 	r.mu.Lock()

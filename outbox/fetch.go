@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -51,7 +50,7 @@ func (r *reader) scanSpan(ctx context.Context, c *cursor, s span, p *plan) (read
 	var (
 		got   reading
 		seq   int64
-		id    uuid.UUID
+		id    pgtype.UUID
 		a     aggregate
 		free  []pgtype.UUID
 		count int
@@ -67,7 +66,7 @@ func (r *reader) scanSpan(ctx context.Context, c *cursor, s span, p *plan) (read
 		defer r.mu.Unlock()
 		switch {
 		case r.wanted(seq, a, c.lane):
-			free = append(free, pgtype.UUID{Bytes: id, Valid: true})
+			free = append(free, id)
 		case r.inMind[seq] == nil:
 			got.heldBack++
 		}
@@ -140,18 +139,19 @@ func decode(rows pgx.Rows) (*event, error) {
 	var (
 		e                                               event
 		m                                               handler.Message
+		id                                              pgtype.UUID // read as it is; uuid.UUID goes through text
 		shard                                           int16
 		version                                         pgtype.Int8
 		contentType, correlation, causation, from, tags pgtype.Text
 		names                                           []string
 		values                                          [][]byte
 	)
-	err := rows.Scan(&e.seq, &e.id, &shard, &e.aggregate.kind, &e.aggregate.id, &m.Type, &version, &m.Payload, &contentType,
+	err := rows.Scan(&e.seq, &id, &shard, &e.aggregate.kind, &e.aggregate.id, &m.Type, &version, &m.Payload, &contentType,
 		&m.OccurredAt, &correlation, &causation, &from, &names, &values, &tags, &e.attempts)
 	if err != nil {
 		return nil, err
 	}
-	e.lo = leaseOf(shard)
+	e.id, e.lo = id.Bytes, leaseOf(shard)
 	m.ID, m.Key, m.Version = e.id.String(), []byte(e.aggregate.id), version.Int64
 	m.CorrelationID, m.CausationID, m.Source, m.ContentType = correlation.String, causation.String, from.String, contentType.String
 	m.OccurredAt = m.OccurredAt.UTC()

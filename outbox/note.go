@@ -22,8 +22,14 @@ type result struct {
 	delay     time.Duration // until the next attempt
 }
 
-// maxNoted is how many events one statement notes at most.
-const maxNoted = 1000
+const (
+	// maxNoted is how many events one statement notes at most.
+	maxNoted = 1000
+
+	// noteLinger is how long few results wait for others that are about to come:
+	// each statement that notes is a commit.
+	noteLinger = 20 * time.Millisecond
+)
 
 // note writes results down until the relay has ended. What cannot be written is
 // tried again: it was confirmed, and nobody else may forget it.
@@ -35,6 +41,9 @@ func (r *relayRun) note() {
 		case <-r.work.Done():
 			return
 		case <-r.toNote:
+		}
+		if r.moreToNote() {
+			r.rests(noteLinger)
 		}
 		for results := r.takeResults(); len(results) > 0; results = r.takeResults() {
 			err := r.noteAll(results)
@@ -55,13 +64,25 @@ func (r *relayRun) note() {
 			}
 			failing = true
 			r.putBack(results)
-			timer := time.NewTimer(backoff.NextBackOff())
-			select {
-			case <-timer.C:
-			case <-r.work.Done():
-			}
-			timer.Stop()
+			r.rests(backoff.NextBackOff())
 		}
+	}
+}
+
+// moreToNote reports whether there are but few results, and others on their way.
+func (r *relayRun) moreToNote() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.stopped && len(r.results) < r.cfg.Batch && len(r.inMind) > len(r.results)+len(r.forget)
+}
+
+// rests waits for d, at most until the relay has ended.
+func (r *relayRun) rests(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.work.Done():
 	}
 }
 
@@ -136,14 +157,18 @@ func (r *relayRun) notePublished(events []*event) error {
 		r.cfg.Logger.Warn("relay published events that it may not note: its lease had run out, or somebody else was done with them; they may be published twice, under the same ids",
 			slog.String("relay", r.cfg.Name), slog.Int64("events", stale))
 	}
+	sent := make(map[string]int64)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range events {
-		r.counters.add(e.aggregate.kind, func(k *KindStats) { k.Sent++ })
+		sent[e.aggregate.kind]++
 		r.settle(e)
 		if e.retry {
 			r.unblock = append(r.unblock, e.aggregate)
 		}
+	}
+	for kind, n := range sent {
+		r.counters.add(kind, func(k *KindStats) { k.Sent += n })
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ rabbitmq_config() {
 	cat >"$1/rabbitmq.conf" <<-END
 		loopback_users = none
 		log.console = false
-		vm_memory_high_watermark.absolute = 512MB
+		vm_memory_high_watermark.absolute = 2GB
 		disk_free_limit.absolute = 50MB
 	END
 	echo '[].' >"$1/enabled_plugins"

@@ -16,8 +16,9 @@ const (
 	fetchBytes     = 16 << 20         // per broker
 	partitionBytes = 256 << 10        // how far a window overshoots; a larger record still comes, alone
 	// A fetch that waits for records holds up partitions that were assigned, or
-	// let go on, since it was sent. The client's own five seconds are long.
-	fetchWait = 500 * time.Millisecond
+	// let go on, since it was sent: beside idle partitions a busy one would stand
+	// still for so long whenever its window was full.
+	fetchWait = 100 * time.Millisecond
 )
 
 // newClient makes the client of m. It has no topics yet and so stays out of
