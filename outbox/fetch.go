@@ -146,9 +146,16 @@ func decode(rows pgx.Rows) (*event, error) {
 		names                                           []string
 		values                                          [][]byte
 	)
-	err := rows.Scan(&e.seq, &id, &shard, &e.aggregate.kind, &e.aggregate.id, &m.Type, &version, &m.Payload, &contentType,
-		&m.OccurredAt, &correlation, &causation, &from, &names, &values, &tags, &e.attempts)
-	if err != nil {
+	columns := [...]any{
+		&e.seq, &id, &shard, &e.aggregate.kind, &e.aggregate.id, &m.Type, &version, &m.Payload, &contentType,
+		&m.OccurredAt, &correlation, &causation, &from, &names, &values, &tags, &e.attempts,
+	}
+	for i, value := range rows.RawValues() {
+		if value == nil {
+			columns[i] = nil // most are, and what is not scanned costs nothing
+		}
+	}
+	if err := rows.Scan(columns[:]...); err != nil {
 		return nil, err
 	}
 	e.id, e.lo = id.Bytes, leaseOf(shard)
