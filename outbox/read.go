@@ -33,10 +33,11 @@ const (
 	quickPoll = 25 * time.Millisecond
 
 	// busy is how many events a second, and atOnce how many in one look, are so
-	// many that nobody wakes the reader before quickPoll has passed: it finds them
-	// in larger batches then, and the writers have the database for themselves.
-	busy   = 800
-	atOnce = 8
+	// many that the reader rests for busyPoll, and nobody wakes it before: it finds
+	// them in larger batches then, and leaves the database to the writers.
+	busy     = 800
+	atOnce   = 8
+	busyPoll = 50 * time.Millisecond
 )
 
 // reader finds events to publish. It belongs to one goroutine.
@@ -247,15 +248,16 @@ func (r *reader) pause(p *plan, found reading) time.Duration {
 	}
 	now := time.Now()
 	r.gather = now
-	if found.taken >= atOnce && float64(found.taken) > busy*now.Sub(r.looked).Seconds() {
-		r.gather = now.Add(quickPoll)
-	}
-	r.looked = now
-	if found.taken > 0 {
+	switch {
+	case found.taken >= atOnce && float64(found.taken) > busy*now.Sub(r.looked).Seconds():
+		r.idle = min(busyPoll, r.cfg.Poll)
+		r.gather = now.Add(r.idle)
+	case found.taken > 0:
 		r.idle = quickPoll
-	} else {
+	default:
 		r.idle = min(max(2*r.idle, quickPoll), r.cfg.Poll)
 	}
+	r.looked = now
 	rest := min(r.idle, p.rest)
 	if due := r.nextDue(now); passing && !due.IsZero() {
 		rest = max(0, min(rest, due.Sub(now)))
