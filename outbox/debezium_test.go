@@ -10,12 +10,34 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/pgtest"
 	"github.com/semel-go/semel/internal/services"
 	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/schema"
 )
+
+// inDatabase is the bundle in a database of its own: a slot decodes all that
+// happens in its database, and other tests drop and rewrite tables in theirs.
+func (b *testBundle) inDatabase(t *testing.T) *testBundle {
+	t.Helper()
+	b.exec(t, `CREATE DATABASE `+b.Schema+` ENCODING 'UTF8' TEMPLATE template0`)
+	t.Cleanup(func() {
+		_, err := b.Pool.Exec(context.WithoutCancel(t.Context()), `DROP DATABASE `+b.Schema+` WITH (FORCE)`)
+		require.NoError(t, err)
+	})
+	cfg := b.Pool.Config()
+	cfg.ConnConfig.Database = b.Schema
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	_, err = schema.Up(t.Context(), pool, b.Schema, 0)
+	require.NoError(t, err)
+	return &testBundle{DB: &pgtest.DB{Schema: b.Schema, Pool: pool}, writer: b.writer}
+}
 
 // Debezium's event router reads the table by its default columns, from a
 // publication of inserts only: it takes an UPDATE, which is how a relay marks,
@@ -27,6 +49,7 @@ func TestDebezium_ReadsTheTable(t *testing.T) {
 	if query[string](t, b, `SHOW wal_level`) != "logical" {
 		services.Missing(t, "the server has wal_level below logical: nothing can be decoded")
 	}
+	b = b.inDatabase(t)
 	name := "semel_test_" + strings.ToLower(rand.Text()[:20])
 	b.exec(t, `CREATE PUBLICATION `+name+` FOR TABLE semel.outbox WITH (publish = 'insert')`)
 	b.exec(t, `SELECT pg_create_logical_replication_slot('`+name+`', 'pgoutput')`)
