@@ -48,8 +48,8 @@ func TestTooOld(t *testing.T) {
 		want   handler.Outcome
 	}{
 		{name: "BeforeThePurge", msg: old("evt_1", 20*day), purged: "14 days", want: handler.Dead},
-		{name: "JustBefore", msg: old("evt_1", 2*day+time.Minute), purged: "2 days", want: handler.Dead},
-		{name: "JustAfter", msg: old("evt_1", 2*day-time.Minute), purged: "2 days", want: handler.Processed},
+		{name: "Before", msg: old("evt_1", 2*day+time.Minute), purged: "2 days", want: handler.Dead},
+		{name: "After", msg: old("evt_1", 2*day-time.Hour), purged: "2 days", want: handler.Processed},
 		{name: "AfterThePurge", msg: old("evt_1", 13*day), purged: "14 days", want: handler.Processed},
 		{name: "NothingWasPurged", msg: old("evt_1", 1000*day), want: handler.Processed},
 		{name: "Young", msg: old("evt_1", time.Hour), purged: "14 days", want: handler.Processed},
