@@ -49,7 +49,8 @@ func TestCut_RabbitMQ(t *testing.T) {
 			faultproxy.FromClient: {"basic.nack", "basic.ack", "basic.cancel", "channel.close", "connection.close"},
 			faultproxy.FromServer: {"basic.cancel-ok", "channel.close-ok", "connection.close-ok"},
 		},
-		last: true,
+		last:    true,
+		grouped: "basic.ack",
 	}
 	sweep.place = func(t *testing.T, name string) cutPlace { return newCutQueue(t, conn, *address, name) }
 	sweep.run(t, "rabbitmq")

@@ -41,6 +41,10 @@ type cutSweep struct {
 	// timed is a kind of frame that comes by the clock, and when we stop.
 	timed string
 
+	// grouped is a kind of frame of which one may do for several: how many there
+	// are is chance.
+	grouped string
+
 	// place makes what a consumer of its own consumes, with the messages in it.
 	place func(t *testing.T, name string) cutPlace
 
@@ -139,10 +143,10 @@ func (s *cutSweep) points(side faultproxy.Side, seen map[string]int, late bool) 
 			continue // by chance: what goes back while we stop may come again
 		}
 		picked := []int{1, 2}
-		if late && s.timed == kind {
+		if late && (s.timed == kind || s.grouped == kind) {
 			picked = picked[:1] // whether its time comes once more before the last is chance
 		}
-		if s.last && !late {
+		if s.last && !late && s.grouped != kind {
 			picked = append(picked, seen[kind])
 		}
 		for _, n := range slices.Compact(picked) {
