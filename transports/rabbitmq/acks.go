@@ -118,8 +118,8 @@ func (a *acks) arm() {
 func (a *acks) flush() { a.send(true) }
 
 // send acknowledges what can be acknowledged together, and one by one what has
-// waited in vain, or all the rest. An error is no loss: then the channel has ended, and the
-// broker delivers again what it had out on it.
+// waited in vain, or all the rest. An error is no loss: then the channel has
+// ended, and the broker delivers again what it had out on it.
 func (a *acks) send(all bool) {
 	a.sending.Lock()
 	defer a.sending.Unlock()
@@ -133,7 +133,7 @@ func (a *acks) send(all bool) {
 }
 
 // choose takes out of settled what is to be acknowledged now. The others are
-// kept for one more round: what lies before them will mostly have ended then.
+// kept for two rounds: what lies before them will mostly have ended then.
 func (a *acks) choose(all bool) (upTo uint64, singly []uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,9 +14,8 @@ import (
 var _ handler.Publisher = (*Publisher)(nil)
 
 // Publisher publishes to one exchange, or to the one of each message, with
-// confirms. Make one with
-// [NewPublisher]. It connects at the first [Publisher.Publish] and keeps its
-// connection until [Publisher.Close].
+// confirms. Make one with [NewPublisher]. It connects at the first
+// [Publisher.Publish] and keeps its connection until [Publisher.Close].
 type Publisher struct {
 	config  PublisherConfig
 	invalid error
