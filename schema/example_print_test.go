@@ -34,18 +34,21 @@ func ExampleGrants() {
 		log.Fatal(err)
 	}
 	// Output:
-	// -- What the operator needs, at schema version 3.
+	// -- What the operator needs, at schema version 4.
 	// GRANT USAGE ON SCHEMA "semel" TO "oncall";
 	// GRANT SELECT ON "semel".schema_migrations TO "oncall";
 	// GRANT SELECT ON "semel".consumers TO "oncall";
 	// GRANT SELECT ON "semel".processed_messages TO "oncall";
 	// GRANT SELECT ON "semel".dead_letters TO "oncall";
+	// GRANT SELECT ON "semel".inbox_messages TO "oncall";
+	// GRANT SELECT ON "semel".attempt_journal TO "oncall";
 	// GRANT SELECT ON "semel".outbox TO "oncall";
 	// GRANT SELECT ON "semel".relays TO "oncall";
 	// GRANT SELECT ON "semel".relay_leases TO "oncall";
 	// GRANT SELECT ON "semel".processed TO "oncall";
 	// GRANT SELECT ON "semel".dead TO "oncall";
 	// GRANT SELECT ON "semel".events TO "oncall";
+	// GRANT SELECT ON "semel".stored TO "oncall";
 	// GRANT EXECUTE ON FUNCTION "semel".consumer_id(text) TO "oncall";
 	// GRANT EXECUTE ON FUNCTION "semel".message_id(text) TO "oncall";
 	// GRANT EXECUTE ON FUNCTION "semel".fingerprint(text, bytea) TO "oncall";

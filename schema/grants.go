@@ -17,8 +17,8 @@ type Role string
 
 // The parts there are.
 const (
-	// Application runs consumers, writes events, and purges what was handled long
-	// ago.
+	// Application runs consumers, writes events, purges what was handled long ago,
+	// and decides on dead letters.
 	Application Role = "application"
 
 	// Operator looks at what was handled, what is dead and what was published,
@@ -88,9 +88,12 @@ var rightsOf = map[Role][]right{
 		{privileges: "SELECT, INSERT", object: "consumers"},
 		{privileges: "SELECT, INSERT, UPDATE", object: "processed_messages"},
 		{privileges: "SELECT, INSERT, UPDATE", object: "dead_letters"},
+		{privileges: "SELECT, INSERT, UPDATE, DELETE", object: "inbox_messages"},
+		{privileges: "SELECT, INSERT, UPDATE, DELETE", object: "attempt_journal"},
 		{privileges: "INSERT", object: "outbox", unchecked: true},             // not every application writes events
 		{privileges: "DELETE", object: "processed_messages", unchecked: true}, // nor purges
-		{privileges: "UPDATE (purged_before, purging_at)", object: "consumers", unchecked: true},
+		{privileges: "DELETE", object: "dead_letters", unchecked: true},
+		{privileges: "UPDATE (purged_before, purging_at, settings, settings_at)", object: "consumers", unchecked: true},
 		execute("shard(text, text)"),
 	},
 	Relay: {
@@ -106,12 +109,15 @@ var rightsOf = map[Role][]right{
 		{privileges: "SELECT", object: "consumers"},
 		{privileges: "SELECT", object: "processed_messages"},
 		{privileges: "SELECT", object: "dead_letters"},
+		{privileges: "SELECT", object: "inbox_messages"},
+		{privileges: "SELECT", object: "attempt_journal"},
 		{privileges: "SELECT", object: "outbox"},
 		{privileges: "SELECT", object: "relays"},
 		{privileges: "SELECT", object: "relay_leases"},
 		{privileges: "SELECT", object: "processed"},
 		{privileges: "SELECT", object: "dead"},
 		{privileges: "SELECT", object: "events"},
+		{privileges: "SELECT", object: "stored"},
 		execute("consumer_id(text)"),
 		execute("message_id(text)"),
 		execute("fingerprint(text, bytea)"),

@@ -58,7 +58,6 @@ var ddl = [...]string{
 	`DROP INDEX semel.dead_letters_id_idx`,
 	`DROP VIEW semel.dead`,
 	`TRUNCATE semel.dead_letters`,
-	`DELETE FROM semel.dead_letters`,
 	`DELETE FROM semel.consumers`,
 	`INSERT INTO semel.schema_migrations VALUES (2, 'mine', 1)`,
 	`UPDATE semel.schema_migrations SET oldest_binary = 9`,
@@ -72,7 +71,7 @@ func TestGrants_Application(t *testing.T) {
 	b.up(t)
 	app, role := b.asPart(t, schema.Application)
 	b.refused(t, app, ddl[:]...)
-	b.refused(t, app, `UPDATE semel.consumers SET name = 'mine'`, `SELECT FROM semel.dead`, `SELECT FROM semel.processed`)
+	b.refused(t, app, `UPDATE semel.consumers SET name = 'mine'`, `SELECT FROM semel.dead`, `SELECT FROM semel.processed`, `SELECT FROM semel.stored`)
 	b.requireAllChecked(t, app, schema.Application, role)
 }
 

@@ -106,7 +106,8 @@ func TestCheckAccess_OfAConsumer(t *testing.T) {
 	b.up(t)
 	consumer, _ := b.asRole(t,
 		"GRANT USAGE ON SCHEMA "+pgx.Identifier{b.name}.Sanitize(),
-		"GRANT SELECT, INSERT ON semel.consumers", "GRANT SELECT, INSERT, UPDATE ON semel.processed_messages, semel.dead_letters")
+		"GRANT SELECT, INSERT ON semel.consumers", "GRANT SELECT, INSERT, UPDATE ON semel.processed_messages, semel.dead_letters",
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON semel.inbox_messages, semel.attempt_journal")
 
 	require.NoError(t, schema.CheckAccess(t.Context(), consumer, b.name, schema.Application))
 }

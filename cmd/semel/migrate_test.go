@@ -81,7 +81,7 @@ func TestMigrateStatus_NewerSchema(t *testing.T) {
 		says   string
 		code   int // of semel dlq list
 	}{
-		{name: "MayRun", oldest: 1, says: "newer than this program, which is built for version 3 and may run on it\n"},
+		{name: "MayRun", oldest: 1, says: "newer than this program, which is built for version 4 and may run on it\n"},
 		{name: "MustNotRun", oldest: 7, says: "and must not run on it: deploy a newer one\n", code: 1},
 	}
 	for _, tt := range tests {
