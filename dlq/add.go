@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 // errIncomplete is a letter that cannot be stored for want of a field.
@@ -83,9 +85,9 @@ func (s Store) Fail(ctx context.Context, tx pgx.Tx, id int64, f Failure) (bool, 
 	if f.Reason == "" || f.Reason == Mismatch {
 		return false, fmt.Errorf("note a failed replay of dead letter %d: %w: the reason cannot be %q", id, errIncomplete, f.Reason)
 	}
-	var a alterations
-	chain := a.chain(f.Errors)
-	tag, err := tx.Exec(ctx, s.queries().fail, id, string(f.Reason), f.Attempts, chain, a.note())
+	var a msgrow.Alterations
+	chain := chainValue(&a, f.Errors)
+	tag, err := tx.Exec(ctx, s.queries().fail, id, string(f.Reason), f.Attempts, chain, a.Note())
 	if err != nil {
 		return false, fmt.Errorf("note a failed replay of dead letter %d: %w", id, err)
 	}

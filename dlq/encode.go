@@ -1,140 +1,29 @@
 package dlq
 
 import (
-	"slices"
-	"strings"
-	"time"
-
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 // values returns what queries/add.sql stores of l. What has to be altered is
 // noted in the last one; [decode] undoes it where it can.
 func values(l *Letter) []any {
-	m, o := l.Message, &l.Message.Origin
-	var a alterations
-	messageText, rawID := idValues(m.ID)
-	headerNames, headerValues, headerTags := a.headers(m.Headers)
-	hasPlace := o.Position != "" || o.Partition != 0 || o.Offset != 0
-
-	args := []any{
+	var a msgrow.Alterations
+	own := []any{
 		l.ConsumerID,
 		pgtype.UUID{Bytes: l.MessageID, Valid: true},
 		l.Fingerprint, string(l.Reason), l.Attempts,
-		a.time("first_failed_at", l.FirstFailedAt), a.time("last_failed_at", l.LastFailedAt), a.chain(l.Errors),
-
-		messageText, rawID, a.text("message_type", m.Type), m.Key,
-		pgtype.Int8{Int64: m.Version, Valid: m.Version != 0},
-		a.text("correlation_id", m.CorrelationID), a.text("causation_id", m.CausationID), a.text("source", m.Source),
-		a.text("content_type", m.ContentType), a.time("occurred_at", m.OccurredAt),
-
-		m.Payload, headerNames, headerValues, headerTags,
-
-		a.text("origin_transport", o.Transport), a.text("origin_topic", o.Topic),
-		pgtype.Int4{Int32: o.Partition, Valid: hasPlace},
-		pgtype.Int8{Int64: o.Offset, Valid: hasPlace},
-		a.text("origin_position", o.Position), a.text("origin_exchange", o.Exchange), a.text("origin_routing_key", o.RoutingKey),
-		a.time("origin_time", o.Time), o.Redelivered,
+		a.Time("first_failed_at", l.FirstFailedAt), a.Time("last_failed_at", l.LastFailedAt), chainValue(&a, l.Errors),
 	}
-	return append(args, a.note())
+	return append(own, a.Values(l.Message)...)
 }
 
-// idValues returns the id as text, or as bytes where it is no text.
-func idValues(id string) (text pgtype.Text, raw []byte) {
-	if storable(id) {
-		return pgtype.Text{String: id, Valid: true}, nil
-	}
-	return pgtype.Text{}, []byte(id)
-}
-
-// alterations are the changes that storing a letter needs, one a column:
-// "message_type escaped".
-type alterations []string
-
-const (
-	escaped = " escaped" // can be undone, see [unescape]
-	dropped = " dropped"
-	cut     = " cut"
-)
-
-func (a *alterations) note() pgtype.Text { return nullText(strings.Join(*a, ", ")) }
-
-// text stores "" as NULL: both mean "not given".
-func (a *alterations) text(column, s string) pgtype.Text {
-	if !storable(s) {
-		*a = append(*a, column+escaped)
-		s = escape(s)
-	}
-	return nullText(s)
-}
-
-// texts escapes all texts of a column or none, so that one note is enough.
-func (a *alterations) texts(column string, list []string) []string {
-	if !slices.ContainsFunc(list, func(s string) bool { return !storable(s) }) {
-		return list
-	}
-	*a = append(*a, column+escaped)
-	list = slices.Clone(list)
-	for i := range list {
-		list[i] = escape(list[i])
-	}
-	return list
-}
-
-// chain stores a chain of errors, which must not be NULL, within its bounds.
-func (a *alterations) chain(errs []string) []string {
+// chainValue stores a chain of errors, which must not be NULL, within its bounds.
+func chainValue(a *msgrow.Alterations, errs []string) []string {
 	kept, wasCut := bound(errs)
 	if wasCut {
-		*a = append(*a, "errors"+cut)
+		a.Cut("errors")
 	}
-	return a.texts("errors", append([]string{}, kept...))
+	return a.Texts("errors", append([]string{}, kept...))
 }
-
-// time stores the zero time, which means "not given", as NULL. A broker's time
-// may be any number a producer made up; what no calendar holds is dropped.
-func (a *alterations) time(column string, t time.Time) pgtype.Timestamptz {
-	if t.IsZero() {
-		return pgtype.Timestamptz{}
-	}
-	if year := t.UTC().Year(); year < 0 || year > 9999 {
-		*a = append(*a, column+dropped)
-		return pgtype.Timestamptz{}
-	}
-	return pgtype.Timestamptz{Time: t, Valid: true}
-}
-
-// noTag stands for a header without an AMQP type.
-const noTag = '-'
-
-// headers stores headers as arrays: no headers as NULL, tags only if one has one.
-func (a *alterations) headers(headers handler.Headers) (names []string, headerValues [][]byte, tags pgtype.Text) {
-	if headers == nil {
-		return nil, nil, pgtype.Text{}
-	}
-	names, headerValues = make([]string, len(headers)), make([][]byte, len(headers))
-	letters := make([]byte, len(headers))
-	odd := false
-	for i, h := range headers {
-		names[i], headerValues[i], letters[i] = h.Name, h.Value, noTag
-		if h.Tag == 0 {
-			continue
-		}
-		if h.Tag <= ' ' || h.Tag > '~' || h.Tag == noTag {
-			odd = true
-			continue
-		}
-		letters[i], tags.Valid = h.Tag, true
-	}
-	if odd {
-		*a = append(*a, "header_tags"+dropped)
-	}
-	if tags.Valid {
-		tags.String = string(letters)
-	}
-	return a.texts("header_names", names), headerValues, tags
-}
-
-// nullText stores an empty text as NULL.
-func nullText(s string) pgtype.Text { return pgtype.Text{String: s, Valid: s != ""} }

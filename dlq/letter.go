@@ -76,6 +76,9 @@ type Letter struct {
 	// Owner is who looks after it, "" if nobody does.
 	Owner string
 
+	// DecidedBy is who replayed or discarded it last, "" if nobody has.
+	DecidedBy string
+
 	// Count is how many copies came. [Store.Add] counts; one whose note was
 	// committed without an answer is counted again.
 	Count int64
@@ -102,4 +105,8 @@ type Letter struct {
 	// CreatedAt is when it was stored; ResolvedAt when it was resolved or
 	// discarded, zero while it is not.
 	CreatedAt, ResolvedAt time.Time
+
+	// RedactedAt is when its payload and the values of its headers were deleted,
+	// zero while they are there. Without them it cannot be replayed.
+	RedactedAt time.Time
 }

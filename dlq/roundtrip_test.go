@@ -119,7 +119,7 @@ func TestStore_SaysWhatIsLost(t *testing.T) {
 
 	l := b.load(t, id)
 
-	require.Equal(t, "header_tags dropped, errors cut, errors escaped, occurred_at dropped, origin_time dropped", l.Altered)
+	require.Equal(t, "errors cut, errors escaped, header_tags dropped, occurred_at dropped, origin_time dropped", l.Altered)
 	require.Equal(t, `a\x00`, l.Errors[0])
 	require.Len(t, l.Errors[1], dlq.MaxErrorBytes-1) // the odd byte of a two-byte character is left out
 	require.True(t, strings.HasSuffix(l.Errors[1], "é... (16384 bytes)"))

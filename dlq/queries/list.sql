@@ -3,7 +3,8 @@
 -- a gigabyte. Locks nothing.
 -- Index: dead_letters_id_idx for open ones, else dead_letters_pkey.
 SELECT
-    d.id, coalesce(c.name, '') AS consumer, d.state, coalesce(d.owner, '') AS owner, d.count, d.created_at, d.resolved_at,
+    d.id, coalesce(c.name, '') AS consumer, d.state, coalesce(d.owner, '') AS owner, coalesce(d.decided_by, '') AS decided_by,
+    d.count, d.created_at, d.resolved_at, d.redacted_at,
     d.consumer_id, d.message_id, d.fingerprint, d.reason, d.attempts, d.first_failed_at,
     d.last_failed_at, d.errors,
     d.message_text, d.raw_id, d.message_type, d.key, d.message_version, d.correlation_id,

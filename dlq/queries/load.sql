@@ -1,7 +1,8 @@
 -- One dead letter with all that is kept of the message. Locks nothing.
 -- Index: dead_letters_pkey.
 SELECT
-    d.id, coalesce(c.name, '') AS consumer, d.state, coalesce(d.owner, '') AS owner, d.count, d.created_at, d.resolved_at,
+    d.id, coalesce(c.name, '') AS consumer, d.state, coalesce(d.owner, '') AS owner, coalesce(d.decided_by, '') AS decided_by,
+    d.count, d.created_at, d.resolved_at, d.redacted_at,
     d.consumer_id, d.message_id, d.fingerprint, d.reason, d.attempts, d.first_failed_at,
     d.last_failed_at, d.errors,
     d.message_text, d.raw_id, d.message_type, d.key, d.message_version, d.correlation_id,
