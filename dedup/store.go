@@ -22,6 +22,7 @@ type queries struct {
 	schema                                                        string // its name
 	claim, claimTimed, reclaimTimed, seen, consumerName, register string
 	purgeTurn, purgeStart, purge, watermark                       string
+	settingsNote, settingsLoad                                    string
 }
 
 //go:embed queries/claim.sql
@@ -54,6 +55,12 @@ var purgeStartSQL string
 //go:embed queries/purge.sql
 var purgeSQL string
 
+//go:embed queries/settings_note.sql
+var settingsNoteSQL string
+
+//go:embed queries/settings_load.sql
+var settingsLoadSQL string
+
 var defaultQueries = newQueries(schema.Default)
 
 // NewStore returns the store of another schema than the default.
@@ -77,6 +84,8 @@ func newQueries(schemaName string) *queries {
 		purgeTurn:    schema.Qualify(purgeTurnSQL, schemaName),
 		purgeStart:   schema.Qualify(purgeStartSQL, schemaName),
 		purge:        schema.Qualify(purgeSQL, schemaName),
+		settingsNote: schema.Qualify(settingsNoteSQL, schemaName),
+		settingsLoad: schema.Qualify(settingsLoadSQL, schemaName),
 	}
 }
 
