@@ -28,6 +28,7 @@ func TestStore_ListAndCount(t *testing.T) {
 	third := add(3, shipping, dlq.Exhausted, "sent")
 	unknown := add(4, 99, dlq.Permanent, "paid") // of a consumer that was never registered
 	b.exec(t, `UPDATE semel.dead_letters SET state = 'resolved' WHERE id = $1`, third)
+	b.exec(t, `UPDATE semel.dead_letters SET owner = CASE id WHEN $1 THEN 'ann' WHEN $2 THEN 'bob' ELSE '' END WHERE id <> $3`, second, third, unknown)
 
 	tests := []struct {
 		name   string
@@ -40,6 +41,10 @@ func TestStore_ListAndCount(t *testing.T) {
 		{name: "State", filter: dlq.Filter{State: dlq.Resolved}, want: []int64{third}},
 		{name: "Reason", filter: dlq.Filter{Reason: dlq.Permanent}, want: []int64{unknown, first}},
 		{name: "Type", filter: dlq.Filter{Type: "sent"}, want: []int64{third}},
+		{name: "Owner", filter: dlq.Filter{Owner: "ann"}, want: []int64{second}},
+		{name: "NoSuchOwner", filter: dlq.Filter{Owner: "Ann"}},
+		{name: "Unowned", filter: dlq.Filter{Unowned: true}, want: []int64{unknown, first}},
+		{name: "OpenAndUnowned", filter: dlq.Filter{Unowned: true, State: dlq.Open, Consumer: "shipping"}, want: []int64{first}},
 		{name: "Together", filter: dlq.Filter{Consumer: "shipping", State: dlq.Open, Reason: dlq.Permanent, Type: "paid"}, want: []int64{first}},
 	}
 	for _, tt := range tests {
@@ -80,6 +85,13 @@ func TestStore_ListAndCount(t *testing.T) {
 	t.Run("NegativeLimit", func(t *testing.T) {
 		_, err := b.store.List(t.Context(), b.pool, dlq.Filter{Limit: -1})
 		require.ErrorContains(t, err, "must not be negative")
+	})
+
+	t.Run("OwnerAndUnowned", func(t *testing.T) {
+		_, err := b.store.List(t.Context(), b.pool, dlq.Filter{Owner: "ann", Unowned: true})
+		require.ErrorContains(t, err, `owner "ann" and unowned exclude each other`)
+		_, err = b.store.Count(t.Context(), b.pool, dlq.Filter{Owner: "ann", Unowned: true})
+		require.ErrorContains(t, err, `owner "ann" and unowned exclude each other`)
 	})
 
 	t.Run("LoadUnknown", func(t *testing.T) {

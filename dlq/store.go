@@ -16,7 +16,9 @@ type Store struct {
 }
 
 type queries struct {
+	schema                                                               string // its name
 	add, addMismatch, again, resolve, fail, load, list, count, consumers string
+	assign, purgeStart, purge                                            string
 }
 
 //go:embed queries/add.sql
@@ -46,6 +48,15 @@ var countSQL string
 //go:embed queries/consumers.sql
 var consumersSQL string
 
+//go:embed queries/assign.sql
+var assignSQL string
+
+//go:embed queries/purge_start.sql
+var purgeStartSQL string
+
+//go:embed queries/purge.sql
+var purgeSQL string
+
 var defaultQueries = newQueries(schema.Default)
 
 // NewStore returns the store of another schema than the default.
@@ -54,7 +65,11 @@ func NewStore(schemaName string) Store {
 }
 
 func newQueries(schemaName string) *queries {
+	if schemaName == "" {
+		schemaName = schema.Default
+	}
 	return &queries{
+		schema:      schemaName,
 		add:         schema.Qualify(addSQL, schemaName),
 		addMismatch: schema.Qualify(addMismatchSQL, schemaName),
 		again:       schema.Qualify(againSQL, schemaName),
@@ -64,6 +79,9 @@ func newQueries(schemaName string) *queries {
 		list:        schema.Qualify(listSQL, schemaName),
 		count:       schema.Qualify(countSQL, schemaName),
 		consumers:   schema.Qualify(consumersSQL, schemaName),
+		assign:      schema.Qualify(assignSQL, schemaName),
+		purgeStart:  schema.Qualify(purgeStartSQL, schemaName),
+		purge:       schema.Qualify(purgeSQL, schemaName),
 	}
 }
 

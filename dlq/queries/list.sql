@@ -20,5 +20,7 @@ WHERE ($1::text = '' OR d.consumer_id = semel.consumer_id($1))
     AND ($3::text = '' OR d.reason = $3)
     AND ($4::text = '' OR d.message_type = $4)
     AND ($5::bigint = 0 OR d.id < $5)
+    AND ($7::text = '' OR d.owner = $7)
+    AND (NOT $8::bool OR coalesce(d.owner, '') = '')
 ORDER BY d.id DESC
 LIMIT $6;
