@@ -20,8 +20,10 @@ const nodeStart = 2 * time.Minute
 // RabbitMQNode is a RabbitMQ of a test's own, to be killed and started again
 // with what it has on its disk. It is for one goroutine.
 type RabbitMQNode struct {
-	URL string
+	URL        string
+	Management string // the URL of its management API, of a managed one
 
+	managed bool
 	dir     string
 	process *exec.Cmd
 	exited  chan struct{} // closed when process has
@@ -31,10 +33,22 @@ type RabbitMQNode struct {
 // installed the test is skipped, or fails (see [Missing]).
 func NewRabbitMQNode(tb testing.TB) *RabbitMQNode {
 	tb.Helper()
+	return newRabbitMQNode(tb, &RabbitMQNode{})
+}
+
+// NewManagedRabbitMQNode starts a node with the management API, which the shared
+// one has not.
+func NewManagedRabbitMQNode(tb testing.TB) *RabbitMQNode {
+	tb.Helper()
+	return newRabbitMQNode(tb, &RabbitMQNode{managed: true})
+}
+
+func newRabbitMQNode(tb testing.TB, n *RabbitMQNode) *RabbitMQNode {
+	tb.Helper()
 	if _, err := os.Stat(rabbitMQServer); err != nil || runtime.GOOS != "linux" {
 		Missing(tb, "a RabbitMQ that this test may kill needs "+rabbitMQServer+": run 'make services-up' on Linux without "+RabbitMQVariable)
 	}
-	n := &RabbitMQNode{dir: tb.TempDir()}
+	n.dir = tb.TempDir()
 	tb.Cleanup(func() {
 		n.Kill(tb)
 		_, _ = nodeScript(tb, "end", n.dir)
@@ -54,7 +68,11 @@ func (n *RabbitMQNode) Start(tb testing.TB) {
 		tb.Fatalf("start a RabbitMQ: %v", err)
 	}
 	defer func() { _ = out.Close() }()
-	cmd := exec.Command(nodeScriptPath(tb), "run", n.dir, strconv.Itoa(os.Getpid())) //nolint:gosec // our own script
+	args := []string{"run", n.dir, strconv.Itoa(os.Getpid())}
+	if n.managed {
+		args = append(args, "management")
+	}
+	cmd := exec.Command(nodeScriptPath(tb), args...) //nolint:gosec // our own script
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		tb.Fatalf("start a RabbitMQ: %v", err)
@@ -99,21 +117,32 @@ func (n *RabbitMQNode) Kill(tb testing.TB) {
 
 // answers reports whether the node takes connections.
 func (n *RabbitMQNode) answers() bool {
-	text, err := os.ReadFile(filepath.Join(n.dir, "rabbitmq", "url"))
-	if err != nil {
-		return false
+	if n.managed {
+		if n.Management = n.listensAt("management"); n.Management == "" {
+			return false
+		}
 	}
-	broker, err := url.Parse(strings.TrimSpace(string(text)))
+	n.URL = n.listensAt("url")
+	return n.URL != ""
+}
+
+// listensAt returns the URL in a file of the node, empty while nobody listens
+// there.
+func (n *RabbitMQNode) listensAt(file string) string {
+	text, err := os.ReadFile(filepath.Join(n.dir, "rabbitmq", file))
 	if err != nil {
-		return false
+		return ""
 	}
-	conn, err := net.Dial("tcp", broker.Host)
+	address, err := url.Parse(strings.TrimSpace(string(text)))
 	if err != nil {
-		return false
+		return ""
+	}
+	conn, err := net.Dial("tcp", address.Host)
+	if err != nil {
+		return ""
 	}
 	_ = conn.Close()
-	n.URL = broker.String()
-	return true
+	return address.String()
 }
 
 func (n *RabbitMQNode) said() string {

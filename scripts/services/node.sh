@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # A RabbitMQ node that a test may kill, beside the one that all tests share.
 #
-#   scripts/services/node.sh run DIR OWNER    become a node with its data in DIR/rabbitmq
-#   scripts/services/node.sh end DIR          end its name server
-#   scripts/services/node.sh ctl DIR ...      run rabbitmqctl on it
+#   scripts/services/node.sh run DIR OWNER [management]    become a node with its data in DIR/rabbitmq
+#   scripts/services/node.sh end DIR                       end its name server
+#   scripts/services/node.sh ctl DIR ...                   run rabbitmqctl on it
 #
-# DIR/rabbitmq/url has its address. It is the same each time DIR is run. The
-# node is killed when the process OWNER has gone. With .services as DIR, ctl
-# works on the shared node.
+# DIR/rabbitmq/url has its address, DIR/rabbitmq/management that of its management
+# API, if it is to have one. Both are the same each time DIR is run. The node is
+# killed when the process OWNER has gone. With .services as DIR, ctl works on the
+# shared node.
 set -euo pipefail
 
 command=$1 state=$2
@@ -20,6 +21,7 @@ done
 dir=$state/rabbitmq
 
 run() {
+	local port
 	umask 077
 	mkdir -p "$dir"
 	if [ ! -s "$dir/port" ]; then
@@ -28,8 +30,14 @@ run() {
 		mv "$dir/port.new" "$dir/port"
 		echo "amqp://guest:guest@127.0.0.1:$(cat "$dir/port")/" >"$dir/url"
 	fi
-	rabbitmq_config "$dir"
-	rabbitmq_env "$(cat "$dir/port")"
+	port=$(cat "$dir/port")
+	if [ "${2:-}" = management ]; then
+		echo "http://guest:guest@127.0.0.1:$((port + 9))" >"$dir/management"
+		rabbitmq_config "$dir" $((port + 9))
+	else
+		rabbitmq_config "$dir"
+	fi
+	rabbitmq_env "$port"
 	watch "$1" $$ >/dev/null 2>&1 </dev/null &
 	# With ALLOW_INPUT the script becomes the server: its pid is the node's.
 	export RABBITMQ_ALLOW_INPUT=1 RABBITMQ_SERVER_START_ARGS="-noinput +S 2:2"

@@ -8,14 +8,15 @@ rabbitmq_packages() {
 }
 
 # rabbitmq_env sets what the node on port $1 needs: the next port for its
-# peers, the one after for its name server, then some for its tools.
+# peers, the one after for its name server, then some for its tools. The tenth is
+# for its management API.
 rabbitmq_env() {
 	local dir=$state/rabbitmq
 	export HOME=$dir/home LC_ALL=C.UTF-8
 	export ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT=$(($1 + 2))
 	export RABBITMQ_NODENAME=semel@localhost
 	export RABBITMQ_NODE_IP_ADDRESS=127.0.0.1 RABBITMQ_NODE_PORT=$1 RABBITMQ_DIST_PORT=$(($1 + 1))
-	export RABBITMQ_CTL_DIST_PORT_MIN=$(($1 + 3)) RABBITMQ_CTL_DIST_PORT_MAX=$(($1 + 9))
+	export RABBITMQ_CTL_DIST_PORT_MIN=$(($1 + 3)) RABBITMQ_CTL_DIST_PORT_MAX=$(($1 + 8))
 	export RABBITMQ_CONF_ENV_FILE=/dev/null
 	export RABBITMQ_CONFIG_FILE=$dir/rabbitmq.conf RABBITMQ_ADVANCED_CONFIG_FILE=$dir/advanced.config
 	export RABBITMQ_ENABLED_PLUGINS_FILE=$dir/enabled_plugins RABBITMQ_GENERATED_CONFIG_DIR=$dir/conf
@@ -23,6 +24,9 @@ rabbitmq_env() {
 	unset RABBITMQ_LOGS
 }
 
+# rabbitmq_config writes the configuration of a node into folder $1. Its management
+# API listens on port $2, if that is given: it counts every message, so the node
+# that all tests and benchmarks share has none.
 rabbitmq_config() {
 	mkdir -p "$1/home"
 	cat >"$1/rabbitmq.conf" <<-END
@@ -32,6 +36,10 @@ rabbitmq_config() {
 		disk_free_limit.absolute = 50MB
 	END
 	echo '[].' >"$1/enabled_plugins"
+	if [ -n "${2:-}" ]; then
+		printf 'management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = %s\n' "$2" >>"$1/rabbitmq.conf"
+		echo '[rabbitmq_management].' >"$1/enabled_plugins"
+	fi
 	echo '[{kernel, [{inet_dist_use_interface, {127,0,0,1}}]}].' >"$1/advanced.config"
 }
 
