@@ -41,16 +41,18 @@ type assignment struct {
 	wake      chan struct{} // tells the worker to look again; one pending signal is enough
 	stop      context.CancelFunc
 
-	mu      sync.Mutex // guards the fields below
-	tracker tracker
-	topicID topicID
-	queue   []*entry // fetched, not handed out yet
-	again   []*entry // to be handed out again, by offset; before queue
-	notYet  time.Time
-	backoff *backoff.ExponentialBackOff
-	out     int  // handed out, neither settled nor returned
-	held    bool // not fetched because the window is full
-	ended   bool
+	mu       sync.Mutex // guards the fields below
+	tracker  tracker
+	suspects suspicion
+	told     string // what the commit that the broker has says about its owner; see ownerRunning
+	topicID  topicID
+	queue    []*entry // fetched, not handed out yet
+	again    []*entry // to be handed out again, by offset; before queue
+	notYet   time.Time
+	backoff  *backoff.ExponentialBackOff
+	out      int  // handed out, neither settled nor returned
+	held     bool // not fetched because the window is full
+	ended    bool
 }
 
 func newAssignment(m *member, p partition, stop context.CancelFunc) *assignment {
@@ -89,12 +91,14 @@ func (a *assignment) work(ctx context.Context) {
 
 // next takes the next record to hand out, or says how long there is none for
 // sure unless the worker is woken. While one that came back waits, the newer
-// ones wait behind it: they may be of its key.
+// ones wait behind it: they may be of its key. And all wait until the broker
+// knows that records are handed out, or a crash before the next commit would go
+// unseen.
 func (a *assignment) next() (d *delivery, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	const untilWoken = time.Hour
-	if a.ended || a.member.source.paused.Load() {
+	if a.ended || a.told != ownerRunning || a.member.source.paused.Load() {
 		return nil, untilWoken
 	}
 	from := &a.queue
@@ -115,13 +119,20 @@ func (a *assignment) next() (d *delivery, wait time.Duration) {
 	return &delivery{assignment: a, entry: e, topicID: a.topicID}, 0
 }
 
-// startAt says which offset the group has committed.
-func (a *assignment) startAt(committed int64) {
+// startAt says which offset the group has committed, and what its owner said of
+// itself. It reports whether that one may have died.
+func (a *assignment) startAt(committed int64, told string) (suspected bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.tracker.next == unknown {
-		a.tracker.next = committed
+	if a.tracker.next != unknown {
+		return false
 	}
+	a.tracker.next, a.told = committed, told
+	if told != ownerRunning {
+		return false
+	}
+	a.suspects = suspect(a.member.reach())
+	return true
 }
 
 // add takes what was fetched, at least one record. It never blocks. It returns
@@ -142,8 +153,10 @@ func (a *assignment) add(f *kgo.FetchPartition, id topicID) (expected, lost int6
 		lost = min(first, f.LogStartOffset) - expected
 	}
 	a.topicID = id
+	a.suspects.logEnds(f.HighWatermark)
 	for _, r := range f.Records {
 		e := a.tracker.take(r)
+		e.delivered = a.suspects.covers(r.Offset)
 		if r.Attrs.IsControl() {
 			a.tracker.settle(e) // taken only so that the commit gets past the end of a transaction
 			continue
@@ -154,6 +167,9 @@ func (a *assignment) add(f *kgo.FetchPartition, id topicID) (expected, lost int6
 	if w := a.tracker.window(); !a.held && (w.records >= limit.records || w.bytes >= limit.bytes) {
 		a.held = true
 		a.member.client.PauseFetchPartitions(a.partition.set())
+	}
+	if a.told != ownerRunning {
+		a.member.commits.hurry()
 	}
 	a.signal()
 	return expected, lost, true
@@ -195,18 +211,25 @@ func (a *assignment) end() {
 func (a *assignment) position(all bool) (m mark, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !all && a.tracker.uncommitted().records == 0 {
-		return mark{}, false
+	m, ok = a.tracker.position()
+	m.owner = ownerRunning
+	if a.ended && a.out == 0 && a.suspects.over(m.offset.Offset) {
+		m.owner = ownerDrained
 	}
-	return a.tracker.position()
+	return m, ok && (all || m.owner != a.told || a.tracker.uncommitted().records > 0)
 }
 
-// committed notes that the broker has m, and lets the partition be fetched
-// again when half of its window is free.
+// committed notes that the broker has m, lets records be handed out if it was
+// the first commit, and lets the partition be fetched again when half of its
+// window is free.
 func (a *assignment) committed(m mark) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tracker.commit(m)
+	if a.told != m.owner {
+		a.told = m.owner
+		a.signal()
+	}
 	limit := a.member.share()
 	if w := a.tracker.window(); w.records <= limit.records/2 && w.bytes <= limit.bytes/2 {
 		a.unhold()

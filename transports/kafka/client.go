@@ -33,7 +33,8 @@ func newClient(ctx context.Context, m *member, opts []kgo.Opt) (*kgo.Client, err
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, p map[string][]int32) { m.assigned(ctx, p) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, p map[string][]int32) { m.revoked(p) }),
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, p map[string][]int32) { m.lost(p) }),
-		kgo.AdjustFetchOffsetsFn(m.offsetsFetched),
+		kgo.OnOffsetsFetched(m.offsetsFetched),
+		kgo.AdjustFetchOffsetsFn(nil), // a group goes on where it has committed
 	})
 	client, err := kgo.NewClient(all...)
 	if err != nil {

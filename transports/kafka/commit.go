@@ -138,6 +138,10 @@ func (c *committer) commit(ctx context.Context) (ok bool) {
 
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
+	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
+		nameOwners(req, marks)
+		return nil
+	})
 	var refused error
 	c.member.client.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, req *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 		if err != nil {
@@ -156,6 +160,18 @@ func (c *committer) commit(ctx context.Context) (ok bool) {
 		c.member.report.warn("offsets could not be committed; trying again", refused)
 	}
 	return refused == nil
+}
+
+// nameOwners makes the metadata of a commit.
+func nameOwners(req *kmsg.OffsetCommitRequest, marks map[partition]mark) {
+	for i := range req.Topics {
+		topic := &req.Topics[i]
+		for j := range topic.Partitions {
+			p := &topic.Partitions[j]
+			owner := marks[partition{topic.Topic, p.Partition}].owner
+			p.Metadata = &owner
+		}
+	}
 }
 
 // eachCommitted calls done for each partition the broker has committed, and

@@ -103,7 +103,11 @@ func TestSource_CommitLandsLate(t *testing.T) {
 	b.produce(t, 0, "one", "two")
 	var sent, landed atomic.Bool
 	release := make(chan struct{})
-	b.cluster.ControlKey(int16(kmsg.OffsetCommit), func(kmsg.Request) (kmsg.Response, error, bool) {
+	b.cluster.ControlKey(int16(kmsg.OffsetCommit), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		if req.(*kmsg.OffsetCommitRequest).Topics[0].Partitions[0].Offset == 0 { // where the group begins
+			b.cluster.KeepControl()
+			return nil, nil, false
+		}
 		if !sent.Swap(true) {
 			b.cluster.SleepControl(func() { <-release })
 			landed.Store(true)

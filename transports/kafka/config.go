@@ -34,7 +34,9 @@ type SourceConfig struct {
 	// WindowRecords and WindowBytes bound what was fetched and not committed
 	// yet, of all partitions that this source has together: each has an equal
 	// share. Above either a partition is not fetched; it is again below half of
-	// both. Default to 10,000 records and 64 MB.
+	// both. WindowRecords is also how much may have been in flight when a
+	// process died, so let all processes of a group have the same. Default to
+	// 10,000 records and 64 MB.
 	WindowRecords int
 	WindowBytes   int64
 

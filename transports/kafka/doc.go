@@ -35,13 +35,28 @@
 // A topic that was deleted and made anew while it was consumed ends Run with
 // an error: its offsets mean other records now.
 //
+// # After a crash
+//
+// The metadata of a commit says whether its owner runs or has drained. Nothing
+// of a partition is handed out before the broker has a commit that says
+// "semel running"; for a new group it stands at the first record. The last
+// commit of a partition that is given back, or of a Run that ends, says
+// "semel drained" if nothing of it is out any more.
+//
+// Who is assigned a partition that was not drained marks what its last owner
+// may have had in flight as Origin.Redelivered: the first WindowRecords, and
+// one poll of up to 1,000, of what was in the log by then. It counts on equal
+// windows in all processes. A commit whose metadata is somebody else's marks
+// nothing.
+//
 // # Rebalances
 //
 // When a partition is revoked, its Revoked channel is closed, no more of it is
 // delivered, what is out may finish for SourceConfig.DrainTimeout, and what is
 // settled is committed before the partition goes. Heartbeats go on meanwhile,
 // and so do the other partitions. A partition that is lost (the group gave this
-// member up) is dropped without waiting and without a commit.
+// member up) is dropped without waiting and without a commit, so to its next
+// owner it looks like that of a process that died.
 //
 // # Outages
 //

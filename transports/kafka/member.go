@@ -84,6 +84,9 @@ func (m *member) run(ctx context.Context) {
 	m.mu.Unlock()
 	m.workers.Wait()
 	m.out.Wait()
+	for _, a := range m.all() {
+		a.end() // so that the last commit says: drained
+	}
 	m.leave(ctx, stopCommitting)
 }
 

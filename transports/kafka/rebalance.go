@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // The client calls the methods below one after the other, from the goroutine
@@ -25,25 +26,44 @@ func (m *member) assigned(ctx context.Context, partitions map[string][]int32) {
 	}
 }
 
-// offsetsFetched learns where the group stands in the new partitions, to
-// notice when the log is not there any more. It changes nothing.
-func (m *member) offsetsFetched(_ context.Context, topics map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	start := m.client.OptValue(kgo.ConsumeStartOffset)
-	for topic, offsets := range topics {
-		for id, offset := range offsets {
-			committed := offset.EpochOffset().Offset
-			if a := m.assignment(partition{topic, id}); a != nil && committed >= 0 && offset != start {
-				a.startAt(committed)
+// offsetsFetched learns where the group stands in the new partitions, to notice
+// when the log is not there any more, and whether their last owners drained.
+// The client fetches nothing of them before this returns.
+func (m *member) offsetsFetched(ctx context.Context, _ *kgo.Client, fetched *kmsg.OffsetFetchResponse) error {
+	suspected := 0
+	for i := range fetched.Groups {
+		for j := range fetched.Groups[i].Topics {
+			topic := &fetched.Groups[i].Topics[j]
+			for k := range topic.Partitions {
+				p := &topic.Partitions[k]
+				a := m.assignment(partition{topic.Topic, p.Partition})
+				if a == nil || p.ErrorCode != 0 || p.Offset < 0 { // -1: nothing is committed
+					continue
+				}
+				told := ""
+				if p.Metadata != nil {
+					told = *p.Metadata
+				}
+				if a.startAt(p.Offset, told) {
+					suspected++
+				}
 			}
 		}
 	}
-	return topics, nil
+	if suspected > 0 {
+		m.report.logger.InfoContext(ctx, "the last owners of partitions did not drain them; records that may have been in flight are delivered as redelivered",
+			slog.Int("partitions", suspected), slog.Int("records_each_at_most", m.reach()))
+	}
+	return nil
 }
 
 // revoked gives partitions back: stop, let what is out finish, commit, let go.
 func (m *member) revoked(partitions map[string][]int32) {
 	m.note("revoked", partitions)
-	ended := m.end(partitions)
+	ended := m.those(partitions)
+	for _, a := range ended {
+		a.end() // it stays among those that are committed
+	}
 	deadline := time.NewTimer(m.drain)
 	defer deadline.Stop()
 	abandoned := 0
@@ -68,10 +88,15 @@ func (m *member) revoked(partitions map[string][]int32) {
 }
 
 // lost drops partitions that belong to another member already: it waits for
-// nothing, and what it could commit would be refused.
+// nothing, and what it could commit would be refused. They are forgotten before
+// they end, or a commit might call them drained.
 func (m *member) lost(partitions map[string][]int32) {
 	m.note("lost", partitions)
-	m.forget(m.end(partitions))
+	lost := m.those(partitions)
+	m.forget(lost)
+	for _, a := range lost {
+		a.end()
+	}
 }
 
 func (m *member) note(what string, partitions map[string][]int32) {
@@ -111,19 +136,17 @@ func (m *member) replace(ctx context.Context, a *assignment) *assignment {
 	return m.assign(ctx, a.partition)
 }
 
-// end ends the assignments of partitions. They stay among those that are
-// committed.
-func (m *member) end(partitions map[string][]int32) []*assignment {
-	var ended []*assignment
+// those returns the assignments of partitions.
+func (m *member) those(partitions map[string][]int32) []*assignment {
+	var those []*assignment
 	for topic, ids := range partitions {
 		for _, id := range ids {
 			if a := m.assignment(partition{topic, id}); a != nil {
-				a.end()
-				ended = append(ended, a)
+				those = append(those, a)
 			}
 		}
 	}
-	return ended
+	return those
 }
 
 // forget removes assignments, if they are still the current ones, and reports

@@ -118,6 +118,7 @@ func TestSource_RevokedAndAbandoned(t *testing.T) {
 	p := awaitRevoked(t, out)[0]
 	require.Eventually(t, func() bool { return len(two.sink.Arrived()) == 5 }, deadline, tick)
 	logged.await(t, "let go with deliveries still running")
+	require.Len(t, flagged(two.sink.Arrived()), 5, "they may still be running")
 	b.awaitCommitted(t, p, 10)
 
 	settle(out[p][5:9]) // late, and out of order
@@ -178,6 +179,7 @@ func TestSource_Lost(t *testing.T) {
 
 		again := r.take(t, 5)
 		require.Equal(t, numbered(5, 10), payloads(again))
+		require.Equal(t, offsets(5, 10), flagged(r.sink.Arrived()), "the group cannot tell it from one that died")
 		settle(out[5:]) // of an assignment that is over
 		settle(again[:2])
 		r.cancel()

@@ -28,7 +28,7 @@ type entry struct {
 	epoch     int32
 	bytes     int64
 	settled   bool
-	delivered bool // handed out before
+	delivered bool // handed out before, or it may have been by an owner that died
 }
 
 // amount is a number of records and their size.
@@ -39,10 +39,12 @@ type amount struct {
 
 func (a amount) minus(b amount) amount { return amount{a.records - b.records, a.bytes - b.bytes} }
 
-// mark is an offset to commit, and how much lies before it.
+// mark is an offset to commit, how much lies before it, and what the commit says
+// about its owner.
 type mark struct {
 	offset kgo.EpochOffset
 	passed amount
+	owner  string
 }
 
 // follows reports whether a record at offset comes after all that was taken. If
@@ -76,16 +78,19 @@ func (t *tracker) passFirst() {
 }
 
 // position returns what may be committed now. There is nothing to commit
-// before the first record was passed.
+// before the first record was taken: where a new group starts is not known.
 func (t *tracker) position() (m mark, ok bool) {
-	if t.passed.records == 0 {
+	if t.taken.records == 0 {
 		return mark{}, false
 	}
-	offset := t.next
+	at := kgo.EpochOffset{Epoch: t.epoch, Offset: t.next}
 	if len(t.entries) > 0 {
-		offset = t.entries[0].offset
+		at.Offset = t.entries[0].offset
 	}
-	return mark{kgo.EpochOffset{Epoch: t.epoch, Offset: offset}, t.passed}, true
+	if t.passed.records == 0 {
+		at.Epoch = t.entries[0].epoch
+	}
+	return mark{offset: at, passed: t.passed}, true
 }
 
 // commit notes that the broker has m.
