@@ -25,6 +25,18 @@ import (
 // is skipped, or fails (see [services.Missing]). It ends with its test.
 func (db *DB) PgBouncer(tb testing.TB) string {
 	tb.Helper()
+	return db.pgBouncer(tb, "transaction")
+}
+
+// SessionPgBouncer is [DB.PgBouncer] in session mode: a connection keeps its
+// session.
+func (db *DB) SessionPgBouncer(tb testing.TB) string {
+	tb.Helper()
+	return db.pgBouncer(tb, "session")
+}
+
+func (db *DB) pgBouncer(tb testing.TB, mode string) string {
+	tb.Helper()
 	bin := findPgBouncer(tb)
 	server, err := pgx.ParseConfig(db.URL)
 	require.NoError(tb, err)
@@ -43,10 +55,10 @@ listen_port = %d
 unix_socket_dir =
 auth_type = scram-sha-256
 auth_file = %s
-pool_mode = transaction
+pool_mode = %s
 default_pool_size = 20
 max_client_conn = 200
-`, server.Host, server.Port, server.Database, db.Schema, port, filepath.Join(dir, "users"))
+`, server.Host, server.Port, server.Database, db.Schema, port, filepath.Join(dir, "users"), mode)
 	users := fmt.Sprintf("\"%s\" \"%s\"\n", doubled(server.User), doubled(server.Password))
 	args := []string{filepath.Join(dir, "ini")}
 	require.NoError(tb, os.WriteFile(filepath.Join(dir, "ini"), []byte(ini), 0o600))
