@@ -67,6 +67,9 @@ func (s Store) Resolve(ctx context.Context, tx pgx.Tx, id int64) (bool, error) {
 	return tag.RowsAffected() > 0, nil
 }
 
+// QueueResolve queues on b what [Store.Resolve] does.
+func (s Store) QueueResolve(b *pgx.Batch, id int64) { b.Queue(s.queries().resolve, id) }
+
 // Failure is how a replay failed.
 type Failure struct {
 	// Reason is why it is dead now. A mismatch stays a mismatch whatever it says.

@@ -45,7 +45,9 @@ func TestStore_Assign(t *testing.T) {
 	a, err = b.store.Assign(t.Context(), b.pool, "", open)
 	require.NoError(t, err)
 	require.Equal(t, dlq.Assigned{Changed: []int64{open}}, a)
-	require.Empty(t, b.load(t, open).Owner)
+	var isNull bool
+	require.NoError(t, b.pool.QueryRow(t.Context(), `SELECT owner IS NULL FROM dead_letters WHERE id = $1`, open).Scan(&isNull))
+	require.True(t, isNull)
 	unowned, err := b.store.Count(t.Context(), b.pool, dlq.Filter{State: dlq.Open, Unowned: true})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, unowned)

@@ -166,6 +166,19 @@ func TestStore_Purge_KeepsWhatTheInboxRefersTo(t *testing.T) {
 	require.Equal(t, dlq.Purged{Deleted: 3, Redacted: 3}, got)
 }
 
+// Nothing was ever closed, so nothing leads to them but the whole table.
+func TestStore_Purge_OnlyOpenOnes(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	young, old := b.closed(t, 1, dlq.Open, 20), b.closed(t, 2, dlq.Open, 40)
+
+	got, err := b.store.Purge(t.Context(), b.pool, dlq.PurgeConfig{MaxAge: 30 * day, Open: true})
+	require.NoError(t, err)
+	require.Equal(t, dlq.Purged{Deleted: 1}, got)
+	require.Equal(t, []string{"whole", "gone"}, b.fates(t, young, old))
+}
+
 func TestStore_Purge_OneConsumer(t *testing.T) {
 	t.Parallel()
 

@@ -35,16 +35,17 @@ func (c *call) check(ctx context.Context) error {
 	c.flags.Var(&maxAge, "max-pending-age", "how long ago the oldest event may have been written that is to be published and not in quarantine: an `age` as 5m")
 	maxQuarantined := c.flags.Int64("max-quarantined", 0, "how many events may be in quarantine")
 	maxDead := c.flags.Int64("max-dead", 0, "how many dead letters may be open")
+	maxUnowned := c.flags.Int64("max-unowned", 0, "how many dead letters may be open that nobody looks after")
 	if err := c.parseNoArguments(); err != nil {
 		return err
 	}
 	asked := map[string]bool{}
 	c.flags.Visit(func(f *flag.Flag) { asked[f.Name] = true })
-	if !asked["max-pending-age"] && !asked["max-quarantined"] && !asked["max-dead"] {
-		return c.usage("say what to check: -max-pending-age, -max-quarantined, -max-dead")
+	if !asked["max-pending-age"] && !asked["max-quarantined"] && !asked["max-dead"] && !asked["max-unowned"] {
+		return c.usage("say what to check: -max-pending-age, -max-quarantined, -max-dead, -max-unowned")
 	}
-	if *maxQuarantined < 0 || *maxDead < 0 {
-		return c.usage("-max-quarantined and -max-dead must not be negative")
+	if *maxQuarantined < 0 || *maxDead < 0 || *maxUnowned < 0 {
+		return c.usage("-max-quarantined, -max-dead and -max-unowned must not be negative")
 	}
 	return c.withDatabase(ctx, func(conn *pgx.Conn) error {
 		if err := schema.Check(ctx, conn, c.schema); err != nil {
@@ -73,12 +74,23 @@ func (c *call) check(ctx context.Context) error {
 		if asked["max-quarantined"] {
 			say("quarantined", strconv.FormatInt(events.Quarantined, 10), strconv.FormatInt(*maxQuarantined, 10), events.Quarantined > *maxQuarantined)
 		}
-		if asked["max-dead"] {
-			dead, err := dlq.NewStore(c.schema).Count(ctx, conn, dlq.Filter{State: dlq.Open})
+		letters := []struct {
+			name, flag string
+			limit      int64
+			filter     dlq.Filter
+		}{
+			{"dead", "max-dead", *maxDead, dlq.Filter{State: dlq.Open}},
+			{"unowned", "max-unowned", *maxUnowned, dlq.Filter{State: dlq.Open, Unowned: true}},
+		}
+		for _, l := range letters {
+			if !asked[l.flag] {
+				continue
+			}
+			n, err := dlq.NewStore(c.schema).Count(ctx, conn, l.filter)
 			if err != nil {
 				return err
 			}
-			say("dead", strconv.FormatInt(dead, 10), strconv.FormatInt(*maxDead, 10), dead > *maxDead)
+			say(l.name, strconv.FormatInt(n, 10), strconv.FormatInt(l.limit, 10), n > l.limit)
 		}
 		if over {
 			return errOver

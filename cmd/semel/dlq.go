@@ -17,6 +17,8 @@ func dlqCommands() []command {
 	return []command{
 		{name: "list", synopsis: " [flags]", summary: "List dead letters, newest first.", do: dlqList},
 		{name: "show", synopsis: " ID [flags]", summary: "Show one dead letter with its message.", do: dlqShow},
+		{name: "assign", synopsis: " ID... -to NAME -yes [flags]", summary: "Say who looks after dead letters.", do: dlqAssign},
+		{name: "purge", synopsis: " -older AGE | -redact-after AGE -yes [flags]", summary: "Delete dead letters, or their payloads, that a person was done with long ago.", do: dlqPurge},
 	}
 }
 
@@ -31,6 +33,8 @@ func dlqList(ctx context.Context, c *call) error {
 	state := c.flags.String("state", string(dlq.Open), "only in this `state`: "+strings.Join(states, ", "))
 	reason := c.flags.String("reason", "", "only dead for this `reason`")
 	c.flags.StringVar(&f.Type, "type", "", "only messages of this `type`")
+	c.flags.StringVar(&f.Owner, "owner", "", "only those that this `name` looks after")
+	c.flags.BoolVar(&f.Unowned, "unowned", false, "only those that nobody looks after")
 	c.flags.IntVar(&f.Limit, "limit", 100, "how many to list")
 	c.flags.Int64Var(&f.Before, "before", 0, "only those with a smaller `id`: the next page")
 	asJSON := c.flags.Bool("json", false, "print JSON")
@@ -39,6 +43,9 @@ func dlqList(ctx context.Context, c *call) error {
 	}
 	if f.Limit < 1 || f.Before < 0 {
 		return c.usage("-limit must be at least 1 and -before not negative")
+	}
+	if f.Unowned && f.Owner != "" {
+		return c.usage("-owner and -unowned exclude each other")
 	}
 	if !slices.Contains(states, *state) {
 		return c.usage("-state %q: it is one of %s", *state, strings.Join(states, ", "))
@@ -105,18 +112,22 @@ func (c *call) printList(letters []dlq.Letter, total, before int64) error {
 		fmt.Fprintln(c.stdout, "no dead letters")
 		return nil
 	}
-	t := newTable(c.stdout, "ID", "CONSUMER", "REASON", "STATE", "COPIES", "ATTEMPTS", "LAST FAILED", "TYPE", "MESSAGE", "ERROR")
-	for i := range letters {
-		l := &letters[i]
-		t.row(l.ID, consumerName(l), l.Reason, l.State, l.Count, l.Attempts, when(l.LastFailedAt), l.Message.Type, l.Message.ID, firstOf(l.Errors))
-	}
-	if err := t.flush(); err != nil {
+	if err := c.printLetters(letters); err != nil {
 		return err
 	}
 	if before == 0 && total > int64(len(letters)) {
 		fmt.Fprintf(c.stdout, "\n%d of %d; go on with -before %d\n", len(letters), total, letters[len(letters)-1].ID)
 	}
 	return nil
+}
+
+func (c *call) printLetters(letters []dlq.Letter) error {
+	t := newTable(c.stdout, "ID", "CONSUMER", "REASON", "STATE", "OWNER", "COPIES", "ATTEMPTS", "LAST FAILED", "TYPE", "MESSAGE", "ERROR")
+	for i := range letters {
+		l := &letters[i]
+		t.row(l.ID, consumerName(l), l.Reason, l.State, l.Owner, l.Count, l.Attempts, when(l.LastFailedAt), l.Message.Type, l.Message.ID, firstOf(l.Errors))
+	}
+	return t.flush()
 }
 
 func consumerName(l *dlq.Letter) string {

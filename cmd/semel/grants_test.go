@@ -57,7 +57,7 @@ func TestMigrateGrants_Operator(t *testing.T) {
 		{"outbox", "status"},
 		{"outbox", "list", "-json"},
 		{"outbox", "show", eventID(1)},
-		{"check", "-max-dead", "9", "-max-quarantined", "9"},
+		{"check", "-max-dead", "9", "-max-unowned", "9", "-max-quarantined", "9"},
 	} {
 		require.Equal(t, works(t, db, args...), works(t, operator, args...))
 	}
@@ -70,6 +70,8 @@ func TestMigrateGrants_Operator(t *testing.T) {
 		{"outbox", "discard", eventID(3), "-yes"},
 		{"outbox", "purge", "-older", "1h", "-yes"},
 		{"inbox", "purge", "-older", "1d", "-yes"},
+		{"dlq", "assign", "1", "-to", "ann", "-yes"},
+		{"dlq", "purge", "-older", "1d", "-yes"},
 	} {
 		r := semel(t, operator.URL, append(args, "-schema", db.Schema)...)
 		require.Equal(t, 1, r.code, args)

@@ -20,11 +20,13 @@ func summary(l *dlq.Letter) object {
 	}
 	out.put("message_id", []byte(m.ID))
 	out.putText("owner", l.Owner)
+	out.putText("decided_by", l.DecidedBy)
 	out.putText("altered", l.Altered)
 	out.putTime("first_failed_at", l.FirstFailedAt)
 	out.putTime("last_failed_at", l.LastFailedAt)
 	out.putTime("created_at", l.CreatedAt)
 	out.putTime("resolved_at", l.ResolvedAt)
+	out.putTime("redacted_at", l.RedactedAt)
 	out.putText("message_type", m.Type)
 	out.putText("key", string(m.Key))
 	out.putText("correlation_id", m.CorrelationID)

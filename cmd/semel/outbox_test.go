@@ -223,10 +223,12 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 
 	db := pgtest.New(t)
-	require.Equal(t, "ok   pending age 0s, limit 5m0s\nok   quarantined 0, limit 0\nok   dead 0, limit 0\n",
-		works(t, db, "check", "-max-pending-age", "5m", "-max-quarantined", "0", "-max-dead", "0"))
+	require.Equal(t, "ok   pending age 0s, limit 5m0s\nok   quarantined 0, limit 0\nok   dead 0, limit 0\nok   unowned 0, limit 0\n",
+		works(t, db, "check", "-max-pending-age", "5m", "-max-quarantined", "0", "-max-dead", "0", "-max-unowned", "0"))
 	events(t, db)
 	deadLetters(t, db)
+	_, err := db.Pool.Exec(t.Context(), `UPDATE dead_letters SET owner = 'ann' WHERE id = 1`)
+	require.NoError(t, err)
 
 	require.Equal(t, "ok   pending age 40d, limit 41d\nok   quarantined 1, limit 1\nok   dead 4, limit 4\n",
 		works(t, db, "check", "-max-pending-age", "41d", "-max-quarantined", "1", "-max-dead", "4"))
@@ -238,12 +240,16 @@ func TestCheck(t *testing.T) {
 		{args: []string{"-max-pending-age", "5m", "-max-quarantined", "1"}, want: "OVER pending age 40d, limit 5m0s\nok   quarantined 1, limit 1\n"},
 		{args: []string{"-max-quarantined", "0"}, want: "OVER quarantined 1, limit 0\n"},
 		{args: []string{"-max-dead", "3"}, want: "OVER dead 4, limit 3\n"},
+		{args: []string{"-max-dead", "4", "-max-unowned", "2"}, want: "ok   dead 4, limit 4\nOVER unowned 3, limit 2\n"},
+		{args: []string{"-max-unowned", "0"}, want: "OVER unowned 3, limit 0\n"},
 	} {
 		r := semel(t, db.URL, append(append([]string{"check"}, tt.args...), "-schema", db.Schema)...)
 		require.Equal(t, result{tt.want, "", 2}, r)
 	}
 
-	_, err := db.Pool.Exec(t.Context(), `DROP TABLE dead_letters CASCADE`)
+	require.Equal(t, "ok   unowned 3, limit 3\n", works(t, db, "check", "-max-unowned", "3"))
+
+	_, err = db.Pool.Exec(t.Context(), `DROP TABLE dead_letters CASCADE`)
 	require.NoError(t, err)
 	r := semel(t, db.URL, "check", "-max-dead", "3", "-schema", db.Schema)
 	require.Equal(t, 1, r.code)

@@ -23,20 +23,27 @@ func inboxCommands() []command {
 // tellEvery is how often a long purge says how far it is.
 const tellEvery = 10 * time.Second
 
-// purge is the command line that both purges have.
+// purge is the command line that all purges have.
 type purge struct {
-	older  time.Duration
-	batch  int
-	yes    bool
-	asJSON bool
+	older       time.Duration
+	redactAfter time.Duration // only dead letters have a flag for it
+	batch       int
+	yes         bool
+	asJSON      bool
+}
+
+// tally is how many rows something was done to.
+type tally struct {
+	done string // "deleted"
+	n    int64
 }
 
 func (c *call) purgeFlags() *purge {
 	p := &purge{}
 	c.needsDatabase()
 	c.flags.Var((*age)(&p.older), "older", "delete what is older than this `age`: 36h, 14d")
-	c.flags.IntVar(&p.batch, "batch", 10_000, "how many rows one transaction deletes at most")
-	c.flags.BoolVar(&p.yes, "yes", false, "do it; without it only say what would be deleted")
+	c.flags.IntVar(&p.batch, "batch", 10_000, "how many rows one transaction changes at most")
+	c.flags.BoolVar(&p.yes, "yes", false, "do it; without it only say what would be done")
 	c.flags.BoolVar(&p.asJSON, "json", false, "print JSON")
 	return p
 }
@@ -45,7 +52,7 @@ func (c *call) parsePurge(p *purge) error {
 	if err := c.parseNoArguments(); err != nil {
 		return err
 	}
-	if p.older == 0 {
+	if p.older == 0 && p.redactAfter == 0 {
 		return c.usage("say with -older what is old: 36h, 14d")
 	}
 	if p.batch < 1 {
@@ -60,9 +67,10 @@ func outboxPurge(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.withOutbox(ctx, func(conn *pgx.Conn, store outbox.Store) error {
-		what := fmt.Sprintf("events that were published or discarded more than %s ago", ageText(p.older))
-		return c.purge(p, what, func(progress func(int64, float64)) (int64, error) {
-			return store.Purge(ctx, conn, p.older, outbox.PurgeConfig{Batch: p.batch, Progress: progress})
+		will := fmt.Sprintf("deletes events that were published or discarded more than %s ago\n", ageText(p.older))
+		return c.purge(p, will, func(progress func(int64, float64)) ([]tally, error) {
+			deleted, err := store.Purge(ctx, conn, p.older, outbox.PurgeConfig{Batch: p.batch, Progress: progress})
+			return []tally{{"deleted", deleted}}, err
 		})
 	})
 }
@@ -91,34 +99,41 @@ func inboxPurge(ctx context.Context, c *call) error {
 			}
 			what = fmt.Sprintf("messages that consumer %q handled", *consumer)
 		}
-		what = fmt.Sprintf("the records of %s more than %s ago", what, ageText(p.older))
-		return c.purge(p, what, func(progress func(int64, float64)) (int64, error) {
-			return dedup.NewStore(c.schema).Purge(ctx, conn, p.older, dedup.PurgeConfig{Consumer: *consumer, Batch: p.batch, Progress: progress})
+		will := fmt.Sprintf("deletes the records of %s more than %s ago\n", what, ageText(p.older))
+		return c.purge(p, will, func(progress func(int64, float64)) ([]tally, error) {
+			deleted, err := dedup.NewStore(c.schema).Purge(ctx, conn, p.older, dedup.PurgeConfig{Consumer: *consumer, Batch: p.batch, Progress: progress})
+			return []tally{{"deleted", deleted}}, err
 		})
 	})
 }
 
-// purge says what is deleted, and with -yes does it.
-func (c *call) purge(p *purge, what string, do func(progress func(int64, float64)) (int64, error)) error {
+// purge says what it will do, and with -yes does it.
+func (c *call) purge(p *purge, will string, do func(progress func(int64, float64)) ([]tally, error)) error {
 	if !p.asJSON {
-		fmt.Fprintf(c.stdout, "deletes %s\n", what)
+		fmt.Fprint(c.stdout, will)
 	}
 	if !p.yes {
 		return errNotConfirmed
 	}
 	told := time.Now()
-	deleted, err := do(func(deleted int64, part float64) {
+	tallies, err := do(func(changed int64, part float64) {
 		if time.Since(told) >= tellEvery {
 			told = time.Now()
-			fmt.Fprintf(c.stderr, "%d deleted, %.0f %% of the table done\n", deleted, 100*part)
+			fmt.Fprintf(c.stderr, "%d rows changed, %.0f %% of the table done\n", changed, 100*part)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	if p.asJSON {
-		return writeJSON(c.stdout, object{"deleted": deleted})
+	out := object{}
+	for _, t := range tallies {
+		out[t.done] = t.n
+		if !p.asJSON {
+			fmt.Fprintf(c.stdout, "%d %s\n", t.n, t.done)
+		}
 	}
-	fmt.Fprintf(c.stdout, "%d deleted\n", deleted)
+	if p.asJSON {
+		return writeJSON(c.stdout, out)
+	}
 	return nil
 }

@@ -23,9 +23,9 @@ func dlqShow(ctx context.Context, c *call) error {
 	if len(arguments) != 1 {
 		return c.usage("%s needs one argument, the id of a dead letter, but got %d", c.path, len(arguments))
 	}
-	id, err := strconv.ParseInt(arguments[0], 10, 64)
-	if err != nil || id < 1 {
-		return c.usage("%q is no id of a dead letter: it is a number, see \"semel dlq list\"", arguments[0])
+	id, err := c.letterID(arguments[0])
+	if err != nil {
+		return err
 	}
 	return c.withLetters(ctx, func(conn *pgx.Conn, store dlq.Store) error {
 		l, err := store.Load(ctx, conn, id)
@@ -55,6 +55,10 @@ func printLetter(w io.Writer, l *dlq.Letter) {
 	field("last failed", when(l.LastFailedAt))
 	if !l.ResolvedAt.IsZero() {
 		field("settled", when(l.ResolvedAt))
+	}
+	field("decided by", l.DecidedBy)
+	if !l.RedactedAt.IsZero() {
+		field("redacted", when(l.RedactedAt))
 	}
 	field("altered", l.Altered)
 
@@ -88,6 +92,10 @@ func printLetter(w io.Writer, l *dlq.Letter) {
 		for _, text := range l.Errors {
 			fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(printable(text), "\n", "\n    "))
 		}
+	}
+	if !l.RedactedAt.IsZero() {
+		fmt.Fprint(w, "\npayload and header values were deleted\n")
+		return
 	}
 	printContent(w, m.Headers, m.Payload)
 }
