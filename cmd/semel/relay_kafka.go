@@ -35,38 +35,28 @@ func (c *call) kafkaFlags() *kafkaFlags {
 	c.flags.StringVar(&f.brokers, "kafka", "", "publish to Kafka; the `addresses` of some of its brokers, host:port,... (default $"+kafkaVariable+")")
 	c.flags.StringVar(&f.topic, "topic", "", "Kafka: the `topic` of all events (default the aggregate type of each)")
 	c.flags.StringVar(&f.prefix, "topic-prefix", "", "Kafka: `text` before the aggregate type in a topic's name")
+	c.kafkaSecurityFlags(f)
+	return f
+}
+
+// kafkaSecurityFlags adds the flags that say how to connect to brokers.
+func (c *call) kafkaSecurityFlags(f *kafkaFlags) {
 	c.flags.BoolVar(&f.tls, "kafka-tls", false, "Kafka: connect with TLS")
 	c.flags.StringVar(&f.login, "kafka-login", "", "Kafka: log in as $"+kafkaUserVariable+" with $"+kafkaPasswordVariable+", by this `mechanism`: plain, scram-sha-256, scram-sha-512")
-	return f
 }
 
 func (f *kafkaFlags) given() bool { return *f != kafkaFlags{} }
 
 func (c *call) kafkaTarget(f *kafkaFlags, cfg outbox.RelayConfig) (*target, error) {
-	brokers := f.brokers
-	if brokers == "" {
-		brokers = os.Getenv(kafkaVariable)
-	}
-	seeds := strings.FieldsFunc(brokers, func(r rune) bool { return r == ',' || r == ' ' })
-	switch {
-	case len(seeds) == 0:
-		return nil, c.usage("no Kafka broker: give -kafka or set $%s, for example localhost:9092", kafkaVariable)
-	case f.topic != "" && f.prefix != "":
+	if f.topic != "" && f.prefix != "" {
 		return nil, c.usage("-topic and -topic-prefix exclude each other")
 	}
-	opts := append(kafka.WithinAttempt(cfg.AttemptTimeout),
-		kgo.SeedBrokers(seeds...),
-		kgo.ClientID("semel-relay"))
-	if f.tls {
-		opts = append(opts, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
+	seeds, opts, err := c.kafkaOptions(f)
+	if err != nil {
+		return nil, err
 	}
-	if f.login != "" {
-		mechanism, err := c.kafkaLogin(f.login)
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, kgo.SASL(mechanism))
-	}
+	opts = append(opts, kafka.WithinAttempt(cfg.AttemptTimeout)...)
+	opts = append(opts, kgo.ClientID("semel-relay"))
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, c.usage("make a Kafka client for %s: %s", strings.Join(seeds, ","), err)
@@ -79,6 +69,30 @@ func (c *call) kafkaTarget(f *kafkaFlags, cfg outbox.RelayConfig) (*target, erro
 		client.Close()
 		return nil
 	}}, nil
+}
+
+// kafkaOptions are how to reach the brokers, and their addresses.
+func (c *call) kafkaOptions(f *kafkaFlags) (seeds []string, opts []kgo.Opt, err error) {
+	brokers := f.brokers
+	if brokers == "" {
+		brokers = os.Getenv(kafkaVariable)
+	}
+	seeds = strings.FieldsFunc(brokers, func(r rune) bool { return r == ',' || r == ' ' })
+	if len(seeds) == 0 {
+		return nil, nil, c.usage("no Kafka broker: give -kafka or set $%s, for example localhost:9092", kafkaVariable)
+	}
+	opts = []kgo.Opt{kgo.SeedBrokers(seeds...)}
+	if f.tls {
+		opts = append(opts, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
+	}
+	if f.login != "" {
+		mechanism, err := c.kafkaLogin(f.login)
+		if err != nil {
+			return nil, nil, err
+		}
+		opts = append(opts, kgo.SASL(mechanism))
+	}
+	return seeds, opts, nil
 }
 
 func (c *call) kafkaLogin(mechanism string) (sasl.Mechanism, error) {

@@ -20,17 +20,21 @@ func (e *usageError) Error() string {
 }
 
 // exitCode is 0 for success and for help that was asked for, 2 for a command
-// line that cannot be understood and for a limit that is passed, 1 for all else.
+// line that cannot be understood, for a limit that is passed and for a problem
+// that was found, 1 for all else.
 func exitCode(err error) int {
 	var usage *usageError
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
-	case errors.As(err, &usage), errors.Is(err, errOver):
+	case errors.As(err, &usage), hasTold(err):
 		return 2
 	}
 	return 1
 }
+
+// hasTold reports whether err is a finding, which has been printed.
+func hasTold(err error) bool { return errors.Is(err, errOver) || errors.Is(err, errProblem) }
 
 // command is a name on the command line: a group of others or a thing to do.
 type command struct {
@@ -48,6 +52,7 @@ func commands() []command {
 		{name: "outbox", summary: "Look after the events that are to be published.", group: outboxCommands()},
 		{name: "inbox", summary: "Look after what was handled.", group: inboxCommands()},
 		{name: "check", synopsis: " [flags]", summary: "Compare what waits with limits, for a monitoring system.", do: check},
+		{name: "doctor", synopsis: " [flags]", summary: "Look for what would break the promise later, and say what to do.", do: examine},
 		{name: "relay", synopsis: " -kafka BROKERS | -amqp URL [flags]", summary: "Publish the events of the outbox until it is told to stop.", do: relay},
 	}
 }
@@ -57,7 +62,7 @@ func commands() []command {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root := command{name: "semel", summary: "Every message handled once, or in front of a person.", group: commands()}
 	err := root.run(ctx, "semel", args, stdout, stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) && !errors.Is(err, errOver) { // those have said all
+	if err != nil && !errors.Is(err, flag.ErrHelp) && !hasTold(err) {
 		fmt.Fprintf(stderr, "semel: %s\n", printable(err.Error()))
 	}
 	return err

@@ -139,7 +139,7 @@ func TestCommandLine_Refused(t *testing.T) {
 		code int
 		want string
 	}{
-		{name: "Nothing", code: 2, want: "semel needs a command: migrate, dlq, outbox, inbox, check, relay\nRun \"semel -h\" for help."},
+		{name: "Nothing", code: 2, want: "semel needs a command: migrate, dlq, outbox, inbox, check, doctor, relay\nRun \"semel -h\" for help."},
 		{name: "UnknownCommand", args: []string{"migrat"}, code: 2, want: `semel has no command "migrat", but: migrate, dlq, outbox`},
 		{name: "UnknownSubcommand", args: []string{"dlq", "lst"}, code: 2, want: "semel dlq has no command \"lst\", but: list, show, assign, purge\nRun \"semel dlq -h\" for help."},
 		{name: "NoSubcommand", args: []string{"migrate"}, code: 2, want: "semel migrate needs a command: up, down, status, print, grants"},

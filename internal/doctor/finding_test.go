@@ -12,8 +12,11 @@ func TestSort(t *testing.T) {
 	t.Parallel()
 
 	findings := []doctor.Finding{
-		{Check: "a", Level: doctor.OK}, {Check: "b", Level: doctor.Problem}, {Check: "c", Level: doctor.NotChecked},
-		{Check: "d", Level: doctor.Warning}, {Check: "e", Level: doctor.Problem},
+		{Check: "a", Level: doctor.OK},
+		{Check: "b", Level: doctor.Problem},
+		{Check: "c", Level: doctor.NotChecked},
+		{Check: "d", Level: doctor.Warning},
+		{Check: "e", Level: doctor.Problem},
 	}
 	doctor.Sort(findings)
 
