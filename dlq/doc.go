@@ -22,4 +22,10 @@
 // row is opened again. A second payload under the same id, a [Mismatch], has
 // one of its own. Who may write a row is decided by the claim of the message
 // (package dedup) in the same transaction; this package only stores.
+//
+// # For how long
+//
+// A letter stays until somebody purges: [Store.Purge] takes payload and header
+// values off what was resolved or discarded long ago, and deletes it later. It
+// touches none that is open unless it is told to.
 package dlq
