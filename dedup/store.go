@@ -20,7 +20,7 @@ type Store struct {
 
 type queries struct {
 	schema                                                        string // its name
-	claim, claimTimed, reclaimTimed, seen, consumerName, register string
+	claim, claimTimed, reclaimTimed, reopen, seen, consumerName, register string
 	purgeTurn, purgeStart, purge, watermark                       string
 	settingsNote, settingsLoad                                    string
 }
@@ -33,6 +33,9 @@ var claimTimedSQL string
 
 //go:embed queries/reclaim_timed.sql
 var reclaimTimedSQL string
+
+//go:embed queries/reopen.sql
+var reopenSQL string
 
 //go:embed queries/seen.sql
 var seenSQL string
@@ -77,6 +80,7 @@ func newQueries(schemaName string) *queries {
 		claim:        schema.Qualify(claimSQL, schemaName),
 		claimTimed:   schema.Qualify(claimTimedSQL, schemaName),
 		reclaimTimed: schema.Qualify(reclaimTimedSQL, schemaName),
+		reopen:       schema.Qualify(reopenSQL, schemaName),
 		seen:         schema.Qualify(seenSQL, schemaName),
 		consumerName: schema.Qualify(consumerNameSQL, schemaName),
 		register:     schema.Qualify(registerSQL, schemaName),

@@ -16,7 +16,7 @@ func values(l *Letter) []any {
 		l.Fingerprint, string(l.Reason), l.Attempts,
 		a.Time("first_failed_at", l.FirstFailedAt), a.Time("last_failed_at", l.LastFailedAt), chainValue(&a, l.Errors),
 	}
-	return append(own, a.Values(l.Message)...)
+	return append(append(own, a.Values(l.Message)...), l.Owner)
 }
 
 // chainValue stores a chain of errors, which must not be NULL, within its bounds.

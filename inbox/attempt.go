@@ -32,6 +32,11 @@ func (in *Inbox) attempt(ctx context.Context, t *task) verdict {
 		tx.release()
 		return in.refuse(ctx, t)
 	}
+	if t.waits {
+		in.rollback(ctx, tx)
+		tx.release()
+		return in.notYet(ctx, t)
+	}
 	in.streakOf(t).end()
 	in.observe(ctx, Event{Kind: Claimed, Message: t.msg, Attempt: t.attempts + 1})
 
@@ -58,10 +63,10 @@ func (in *Inbox) finish(ctx context.Context, tx *claimedTx, t *task, result call
 		return verdict{}, result
 	}
 	in.observe(ctx, Event{Kind: Handled, Message: t.msg, Attempt: t.attempts + 1})
-	if t.replay != nil {
-		if v := in.resolve(ctx, tx, t); v.kind != 0 {
+	if t.stored != nil {
+		if err := in.leave(ctx, tx, t); err != nil {
 			in.rollback(ctx, tx)
-			return v, result
+			return in.judgeOwn(context.WithoutCancel(ctx), err), result
 		}
 	}
 	return in.commit(ctx, tx, t, handler.Processed), result
@@ -87,9 +92,9 @@ func (in *Inbox) claim(ctx context.Context, t *task, outcome handler.Outcome) (*
 	b := &pgx.Batch{}
 	b.BeginTx(in.cfg.TxOptions)
 	entries := [...]dedup.Entry{t.entry(in.consumerID, outcome)}
-	in.store.QueueClaim(b, entries[:], t.replay != nil, in.limits)
-	if outcome == handler.Processed && in.mayBeForgotten(t) {
-		in.queueAge(b, t)
+	in.store.QueueClaim(b, entries[:], t.stored != nil, in.limits)
+	if outcome == handler.Processed {
+		in.queueLooks(b, t)
 	}
 
 	tx := &t.firstTx
@@ -113,6 +118,21 @@ func (in *Inbox) claim(ctx context.Context, t *task, outcome handler.Outcome) (*
 	return tx, verdict{}
 }
 
+// queueLooks queues behind the claim of a message that is to be handled what else
+// decides whether it may be; a message of the inbox that nothing waits behind is
+// taken out of it.
+func (in *Inbox) queueLooks(b *pgx.Batch, t *task) {
+	switch {
+	case in.ordered(t):
+		in.queueTurn(b, t)
+	case t.stored != nil:
+		in.queueLeave(b, t)
+	}
+	if in.mayBeForgotten(t) {
+		in.queueAge(b, t)
+	}
+}
+
 // unclaimed ends a transaction whose claim found the message settled, and says
 // what the message is then. The look travels with the ROLLBACK.
 func (in *Inbox) unclaimed(ctx context.Context, tx *claimedTx, t *task) verdict {
@@ -129,9 +149,11 @@ func (in *Inbox) unclaimed(ctx context.Context, tx *claimedTx, t *task) verdict 
 	case t.inDoubt && t.buried == nil && seen.Outcome == handler.Processed && !seen.Differs(t.identity.fingerprint):
 		return verdict{kind: settled, outcome: handler.Processed} // the COMMIT whose answer was lost
 	case t.inDoubt && t.buried != nil && seen.Outcome == handler.Dead && !seen.Differs(t.identity.fingerprint):
-		in.announce(ctx, t, t.buried.reason, t.buried.err)
+		in.announce(ctx, t, in.letter(t))
 		return verdict{kind: settled, outcome: handler.Dead} // likewise
-	case t.replay != nil:
+	case t.inDoubt && t.later != nil && t.stored == nil && seen.Outcome == handler.Stored && !seen.Differs(t.identity.fingerprint):
+		return verdict{kind: settled, outcome: handler.Stored} // likewise
+	case t.stored != nil:
 		return in.settledElsewhere(ctx, t, seen)
 	case t.identity.surrogate:
 		return in.countAgain(ctx, t)

@@ -1,6 +1,7 @@
 package inbox_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -55,6 +56,9 @@ func (b *testBundle) inboxOn(t *testing.T, pool *pgxpool.Pool, consumer string, 
 	cfg.Schema = b.Schema
 	if cfg.QuickDelay == 0 {
 		cfg.QuickDelay, cfg.QuickMaxDelay = time.Millisecond, 20*time.Millisecond
+	}
+	if cfg.Retry.Attempts == 0 { // what fails is dead after its quick attempts
+		cfg.Retry.Attempts = cmp.Or(cfg.QuickAttempts, 3)
 	}
 	if cfg.OutageMaxDelay == 0 {
 		cfg.OutageMaxDelay = 100 * time.Millisecond

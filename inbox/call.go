@@ -49,17 +49,17 @@ func (in *Inbox) call(ctx context.Context, tx *claimedTx, t *task) callResult {
 
 // prepare runs Config.Prepare, unless the message is settled already.
 func (in *Inbox) prepare(ctx context.Context, t *task) verdict {
-	if t.replay == nil {
-		seen, err := in.look(ctx, t)
-		if err != nil {
-			return in.judgeOwn(ctx, err)
-		}
-		if seen.Found {
-			return verdict{} // the claim will tell what it is
-		}
-		if !t.forgotten.IsZero() {
-			return in.refuse(ctx, t) // what Prepare does outside may be done already
-		}
+	seen, err := in.look(ctx, t)
+	waiting := seen.Outcome == handler.Stored || seen.Outcome == handler.Dead
+	switch {
+	case err != nil:
+		return in.judgeOwn(ctx, err)
+	case seen.Found && (t.stored == nil || !waiting):
+		return verdict{} // the claim will tell what it is
+	case t.waits:
+		return in.notYet(ctx, t)
+	case !t.forgotten.IsZero():
+		return in.refuse(ctx, t) // what Prepare does outside may be done already
 	}
 	prepare := func(ctx context.Context, _ pgx.Tx, msg *handler.Message) error { return in.cfg.Prepare(ctx, msg) }
 	result := in.guarded(ctx, &guardedCall{}, prepare, nil, t)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/schema"
@@ -52,8 +53,9 @@ type Config struct {
 	// Defaults to 10 s.
 	StatementTimeout time.Duration
 
-	// QuickAttempts is how many attempts a message gets in place before it
-	// goes to the dead letters. Defaults to 3.
+	// QuickAttempts is how many attempts a message gets in place; they hold up
+	// what follows of its key, and nothing else. Then it is stored, and its source
+	// goes on; see Retry. Defaults to 3, or to Retry.Attempts if that is less.
 	QuickAttempts int
 
 	// QuickDelay and QuickMaxDelay shape the pause between quick attempts: the
@@ -61,6 +63,32 @@ type Config struct {
 	// Default to 50 ms and 1 s.
 	QuickDelay    time.Duration
 	QuickMaxDelay time.Duration
+
+	// Retry is the schedule of all attempts.
+	Retry Retry
+
+	// RetryOf, if set, returns the schedule for an error: what is zero in it is as
+	// in Retry. It is asked with each failed attempt.
+	RetryOf func(err error) Retry
+
+	// Ordering is what messages of one key wait for. Defaults to [PerKey].
+	Ordering Ordering
+
+	// MaxStored bounds the messages that the inbox holds for this consumer, as far
+	// as a look every few seconds can, and MaxStoredPerKey those of one key that
+	// wait in order. When it is full, [Inbox.Store] returns [ErrFull], and what a
+	// source delivers waits in this process, so that its source is held up. Default
+	// to 10,000,000 and 100,000; negative is without bound.
+	MaxStored       int
+	MaxStoredPerKey int
+
+	// Lease is for how long a worker holds the messages that it took from the
+	// inbox. It renews them; after a crash they wait that long. Defaults to 60 s.
+	Lease time.Duration
+
+	// WorkAhead is how many messages a worker takes from the inbox before there
+	// are workers free for them. Defaults to four times Workers, at least 16.
+	WorkAhead int
 
 	// OutageMaxDelay is the longest pause between two looks at a database that
 	// is away. Defaults to 5 s.
@@ -115,6 +143,23 @@ type Config struct {
 	// [TooOldRun]. Defaults to [TooOldDeadLetter].
 	TooOld TooOldPolicy
 
+	// DeadLetterOwner is who looks after new dead letters of this consumer, until
+	// somebody assigns them. Defaults to nobody.
+	DeadLetterOwner string
+
+	// OnDeadLetter, if set, is called with each dead letter once it is committed:
+	// to call a person. It is called on the path of the message, so it must return
+	// soon; a panic in it is logged and harms nothing. A crash in between loses the
+	// call, never the letter.
+	OnDeadLetter func(ctx context.Context, letter *dlq.Letter)
+
+	// DeadLetterRetention is how long a dead letter is kept after it was resolved
+	// or discarded; then it is deleted. DeadLetterRedactAfter is when its payload
+	// and the values of its headers are deleted; the row stays. Neither ever
+	// touches an open one. Zero: for ever.
+	DeadLetterRetention   time.Duration
+	DeadLetterRedactAfter time.Duration
+
 	// DeadLetterRoute, if set, has the broker told of dead letters too: each is
 	// also an event of this aggregate type in the outbox, written in the same
 	// transaction. A relay whose publisher routes by [outbox.AggregateType] sends it
@@ -162,7 +207,15 @@ func (c Config) withDefaults(maxConns int32) Config {
 	setDefault(&c.DrainTimeout, 30*time.Second)
 	setDefault(&c.LockTimeout, 2*time.Second)
 	setDefault(&c.StatementTimeout, 10*time.Second)
+	if c.Retry.Attempts > 0 {
+		setDefault(&c.QuickAttempts, min(3, c.Retry.Attempts))
+	}
 	setDefault(&c.QuickAttempts, 3)
+	c.Retry = c.Retry.withDefaults(c.QuickAttempts)
+	setDefault(&c.MaxStored, 10_000_000)
+	setDefault(&c.MaxStoredPerKey, 100_000)
+	setDefault(&c.Lease, time.Minute)
+	setDefault(&c.WorkAhead, max(4*c.Workers, 16))
 	setDefault(&c.QuickDelay, 50*time.Millisecond)
 	setDefault(&c.QuickMaxDelay, time.Second)
 	setDefault(&c.OutageMaxDelay, 5*time.Second)
@@ -187,6 +240,7 @@ func (c Config) validate(maxConns int32) error {
 	}{
 		{"Workers", int64(c.Workers)},
 		{"QuickAttempts", int64(c.QuickAttempts)},
+		{"WorkAhead", int64(c.WorkAhead)},
 		{"MaxPayload", int64(c.MaxPayload)},
 		{"MaxInFlight", int64(c.MaxInFlight)},
 		{"MaxInFlightBytes", int64(c.MaxInFlightBytes)},
@@ -207,6 +261,7 @@ func (c Config) validate(maxConns int32) error {
 		{"QuickDelay", c.QuickDelay},
 		{"QuickMaxDelay", c.QuickMaxDelay},
 		{"OutageMaxDelay", c.OutageMaxDelay},
+		{"Lease", c.Lease},
 	} {
 		if f.value < time.Millisecond || f.value > 24*time.Hour {
 			refuse("%s is %s; it must be between 1ms and 24h", f.name, f.value)
@@ -235,6 +290,24 @@ func (c Config) validate(maxConns int32) error {
 	}
 	if c.Retention >= 0 && c.Retention < 2*c.HandlerTimeout {
 		refuse("Retention is %s; it must be at least twice HandlerTimeout, which is %s: else a record could be old before it is committed", c.Retention, c.HandlerTimeout)
+	}
+	if err := c.Retry.validate(c.QuickAttempts, c.Retention); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Ordering < PerKey || c.Ordering > ViaInbox {
+		refuse("Ordering is %d; it must be PerKey, Strict or ViaInbox", c.Ordering)
+	}
+	if c.Ordering != PerKey && c.TxOptions.IsoLevel != "" && c.TxOptions.IsoLevel != pgx.ReadCommitted {
+		refuse("TxOptions.IsoLevel is %q; Ordering %s needs %q: who takes a message out of the inbox must see what came behind it meanwhile", c.TxOptions.IsoLevel, c.Ordering, pgx.ReadCommitted)
+	}
+	if err := dlq.CheckOwner(c.DeadLetterOwner); err != nil {
+		refuse("DeadLetterOwner: %w", err)
+	}
+	if c.DeadLetterRetention > 0 && c.DeadLetterRedactAfter >= c.DeadLetterRetention {
+		refuse("DeadLetterRedactAfter is %s; it must be below DeadLetterRetention, which is %s", c.DeadLetterRedactAfter, c.DeadLetterRetention)
+	}
+	if c.DeadLetterRetention < 0 || c.DeadLetterRedactAfter < 0 {
+		refuse("DeadLetterRetention is %s and DeadLetterRedactAfter %s; they must not be negative", c.DeadLetterRetention, c.DeadLetterRedactAfter)
 	}
 	if c.TooOld < TooOldDeadLetter || c.TooOld > TooOldRun {
 		refuse("TooOld is %d; it must be TooOldDeadLetter or TooOldRun", c.TooOld)

@@ -79,7 +79,7 @@ func TestCut(t *testing.T) {
 		},
 		{
 			name: "ReplayInVainWithRoute", typ: isHopeless, cfg: routed, outcome: handler.Dead, attempts: 1, act: replay,
-			left: left{letters: 1, copies: 1, attempts: 2, events: 2}, inDoubt: left{letters: 1, copies: 1, attempts: 3, events: 3},
+			left: left{letters: 1, copies: 1, attempts: 2, events: 2},
 			prepare: func(t *testing.T, b *cutBundle, id string) {
 				process(t, b, typed(id, isHopeless), handler.Dead)
 			},
@@ -92,7 +92,7 @@ func TestCut(t *testing.T) {
 		},
 		{
 			name: "ReplayInVain", typ: isHopeless, outcome: handler.Dead, attempts: 1, act: replay,
-			left: left{letters: 1, copies: 1, attempts: 2}, inDoubt: left{letters: 1, copies: 1, attempts: 3},
+			left: left{letters: 1, copies: 1, attempts: 2},
 			prepare: func(t *testing.T, b *cutBundle, id string) {
 				process(t, b, typed(id, isHopeless), handler.Dead)
 			},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,24 +50,68 @@ func (b *burial) lessen(cause error) bool {
 // one transaction. It outlives the context of the handler that failed.
 func (in *Inbox) writeDeadLetter(ctx context.Context, t *task) verdict {
 	ctx = context.WithoutCancel(ctx)
-	if t.replay != nil {
-		return in.failReplay(ctx, t)
-	}
 	tx, v := in.claim(ctx, t, handler.Dead)
 	if tx == nil {
 		return v
 	}
 	defer tx.release()
-	if err := in.add(ctx, tx, t, in.letter(t)); err != nil {
+	written, err := in.recordDeath(ctx, tx, t)
+	switch {
+	case err != nil:
 		in.rollback(ctx, tx)
 		tx.release() // before judgeOwn, which may look at the database on another connection
 		return in.judgeOwn(ctx, err)
+	case !written:
+		in.rollback(ctx, tx)
+		return in.notOurs(ctx, t)
 	}
 	v = in.commit(ctx, tx, t, handler.Dead)
 	if v.kind == settled {
-		in.announce(ctx, t, t.buried.reason, t.buried.err)
+		in.announce(ctx, t, in.letter(t))
 	}
 	return v
+}
+
+// recordDeath writes what becomes of a dead message: its dead letter, and its
+// place in the inbox if it holds its key. It reports false if the message is not
+// this process's any more. What a person may decide about is locked in the order
+// in which they do: the key, the row in the inbox, the letter.
+func (in *Inbox) recordDeath(ctx context.Context, tx pgx.Tx, t *task) (bool, error) {
+	parks := in.parks(t)
+	if t.stored != nil && !parks {
+		if left, err := in.leaveDead(ctx, tx, t); !left || err != nil {
+			return false, err
+		}
+	}
+	if parks && t.stored != nil {
+		if err := in.lockKey(ctx, tx, t.stored.key); err != nil {
+			return false, err
+		}
+	}
+	if t.replay != nil {
+		if open, err := in.failReplay(ctx, tx, t); !open || err != nil {
+			return false, err
+		}
+	} else if err := in.add(ctx, tx, t, in.letter(t)); err != nil {
+		return false, err
+	}
+	if !parks {
+		return true, nil
+	}
+	return in.park(ctx, tx, t)
+}
+
+// notOurs ends a message that another process has taken over.
+func (in *Inbox) notOurs(ctx context.Context, t *task) verdict {
+	switch {
+	case t.inDoubt: // the COMMIT whose answer was lost
+		in.announce(ctx, t, in.letter(t))
+		return verdict{kind: settled, outcome: handler.Dead}
+	case t.replay != nil:
+		return verdict{kind: settled, outcome: handler.Duplicate}
+	default:
+		return verdict{kind: settled, outcome: handler.Stored}
+	}
 }
 
 // mismatch settles a message whose id was seen with another payload. Its dead
@@ -82,7 +127,7 @@ func (in *Inbox) mismatch(ctx context.Context, t *task) verdict {
 		return handler.Mismatch, in.add(ctx, tx, t, letter)
 	})
 	if v.kind == settled {
-		in.announce(ctx, t, dlq.Mismatch, cause)
+		in.announce(ctx, t, letter)
 	}
 	return v
 }
@@ -100,7 +145,8 @@ func (in *Inbox) countAgain(ctx context.Context, t *task) verdict {
 func (in *Inbox) add(ctx context.Context, tx pgx.Tx, t *task, letter *dlq.Letter) error {
 	addCtx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
-	_, count, err := in.letters.Add(addCtx, tx, letter)
+	id, count, err := in.letters.Add(addCtx, tx, letter)
+	letter.ID, t.letterID = id, id
 	if err != nil || letter.Reason == dlq.Mismatch && count > 1 {
 		return err
 	}
@@ -126,7 +172,10 @@ func (in *Inbox) inTx(ctx context.Context, f func(context.Context, pgx.Tx) (hand
 func (in *Inbox) letter(t *task) *dlq.Letter {
 	now := time.Now()
 	letter := &dlq.Letter{
+		ID:            t.letterID,
 		Consumer:      in.consumer,
+		Owner:         in.cfg.DeadLetterOwner,
+		State:         dlq.Open,
 		ConsumerID:    in.consumerID,
 		MessageID:     t.identity.id,
 		Attempts:      t.attempts,
@@ -178,10 +227,34 @@ func errorChain(err error) []string {
 }
 
 // announce tells a person that there is something to look at.
-func (in *Inbox) announce(ctx context.Context, t *task, reason dlq.Reason, cause error) {
+func (in *Inbox) announce(ctx context.Context, t *task, letter *dlq.Letter) {
+	var cause error
+	switch {
+	case letter.Reason != dlq.Mismatch && t.buried != nil:
+		cause = t.buried.err
+	case len(letter.Errors) > 0:
+		cause = errors.New(letter.Errors[0])
+	}
 	in.cfg.Logger.ErrorContext(ctx, "message is dead: a person must decide", in.attrs(t,
-		slog.String("reason", string(reason)), slog.Int("attempts", t.attempts), slog.Any("error", cause))...)
-	in.observe(ctx, Event{Kind: DeadLettered, Message: t.msg, Attempt: t.attempts, Reason: string(reason), Err: cause})
+		slog.Int64("dead_letter", letter.ID), slog.String("reason", string(letter.Reason)),
+		slog.Int("attempts", t.attempts), slog.Any("error", cause))...)
+	in.observe(ctx, Event{Kind: DeadLettered, Message: t.msg, Attempt: t.attempts, Reason: string(letter.Reason), Err: cause})
+	in.callPerson(ctx, letter)
+}
+
+// callPerson calls the user's function. The letter is committed, whatever that does.
+func (in *Inbox) callPerson(ctx context.Context, letter *dlq.Letter) {
+	if in.cfg.OnDeadLetter == nil {
+		return
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			in.cfg.Logger.ErrorContext(ctx, "OnDeadLetter panicked; the dead letter is written all the same",
+				slog.String("consumer", in.consumer), slog.Int64("dead_letter", letter.ID),
+				slog.Any("error", &PanicError{Value: value, Stack: debug.Stack()}))
+		}
+	}()
+	in.cfg.OnDeadLetter(ctx, letter)
 }
 
 // look reads the message's row outside of any transaction.
@@ -191,6 +264,9 @@ func (in *Inbox) look(ctx context.Context, t *task) (dedup.Seen, error) {
 	var seen dedup.Seen
 	b := &pgx.Batch{}
 	in.store.QueueSeen(b, in.consumerID, t.identity.id, &seen)
+	if in.ordered(t) {
+		in.queueTurn(b, t)
+	}
 	if in.mayBeForgotten(t) {
 		in.queueAge(b, t)
 	}

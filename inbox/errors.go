@@ -34,6 +34,10 @@ var (
 	// not exist, belongs to another consumer, or is not open.
 	ErrNoDeadLetter = errors.New("no such dead letter to replay")
 
+	// ErrRedacted is returned for a dead letter that cannot be replayed any more:
+	// its payload was deleted, see [Config.DeadLetterRedactAfter].
+	ErrRedacted = errors.New("the payload of the dead letter was deleted")
+
 	// errStuck fails an attempt that the watchdog gave up.
 	errStuck = errors.New("handler ignored the end of its context")
 

@@ -20,8 +20,8 @@ var errUnusableID = errors.New("message has no usable id")
 // decoded. Verdict kinds: none (it is known), permanent (the message cannot be
 // handled and is claimed for its dead letter only), stopped.
 func (in *Inbox) identify(ctx context.Context, t *task) verdict {
-	if t.replay != nil {
-		t.identity = identity{id: replayID(t.replay), text: replayText(t.replay), fingerprint: letterFingerprint(t.replay)}
+	if t.stored != nil {
+		t.identity = identityOf(t)
 		return verdict{}
 	}
 	if in.cfg.ID == nil && in.cfg.Fingerprint == nil {

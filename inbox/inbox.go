@@ -28,6 +28,8 @@ type Inbox struct {
 
 	store   dedup.Store
 	letters dlq.Store
+	tables  *tables
+	rows    *queries // of the tables
 	events  outbox.Writer
 	limits  dedup.Limits
 
@@ -37,6 +39,10 @@ type Inbox struct {
 	dones    sync.Pool // of chan struct{}, for guarded
 	tooOld   streak    // of messages that are no delivery of a run
 	purges   purging.Rhythm
+	room     room
+	working  chan struct{} // one place: held by who works the inbox in this process
+	wake     chan struct{} // one place: something is ready in it
+	suspects chan struct{} // one place: empty while a suspect runs
 
 	started  atomic.Bool   // the start checks passed
 	starting chan struct{} // one place: held while they run
@@ -72,12 +78,18 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 		cfg:        cfg,
 		store:      dedup.NewStore(cfg.Schema),
 		letters:    dlq.NewStore(cfg.Schema),
+		tables:     newTables(cfg.Schema),
 		events:     outbox.NewWriter(cfg.Schema),
 		limits:     dedup.NewLimits(cfg.LockTimeout, cfg.HandlerTimeout+cfg.WatchdogGrace),
 		flights:    flights{byID: make(map[dedup.ID]*task)},
 		starting:   make(chan struct{}, 1),
 		purges:     purging.Usual(),
+		working:    make(chan struct{}, 1),
+		wake:       make(chan struct{}, 1),
+		suspects:   make(chan struct{}, 1),
 	}
+	in.rows = &in.tables.rows
+	in.suspects <- struct{}{} // free
 	in.lanes = newLanes(cfg.Workers, func(t *task) { t.run.work(t) })
 	return in, nil
 }
@@ -86,9 +98,11 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 // the message's lane, a worker slot and its quick attempts.
 //
 // A nil error means that the message is settled and may be acknowledged; the
-// outcome says how: Processed, Duplicate, Mismatch or Dead. An error means
-// that it is not settled and must come again: ctx ended, or the database is
-// away ([ErrOutage]), or a start check failed, or many in a row are too old
+// outcome says how: Processed, Duplicate, Mismatch, Dead, or Stored: the quick
+// attempts are spent, or it waits behind its key, and [Inbox.Work] or
+// [Inbox.Run] handles it, here or in another process. An error means that it is
+// not settled and must come again: ctx ended, or the database is away
+// ([ErrOutage]), or a start check failed, or many in a row are too old
 // ([ErrTooOld]).
 func (in *Inbox) Process(ctx context.Context, msg *handler.Message) (handler.Outcome, error) {
 	if msg == nil {
@@ -140,10 +154,7 @@ func (in *Inbox) await(ctx context.Context, t *task) error {
 // pause gives the task's slot back until d has passed and wake (nil: none) is
 // closed, then waits for a slot again. The lane stays the task's.
 func (in *Inbox) pause(ctx context.Context, t *task, d time.Duration, wake <-chan struct{}) error {
-	if t.granted == nil {
-		t.granted = make(chan struct{}, 1)
-	}
-	in.lanes.rest(t)
+	in.rest(t)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for passed := timer.C; passed != nil || wake != nil; {
@@ -162,6 +173,14 @@ func (in *Inbox) pause(ctx context.Context, t *task, d time.Duration, wake <-cha
 	}
 	in.lanes.rejoin(t)
 	return in.await(ctx, t)
+}
+
+// rest gives the task's slot back. The lane stays the task's.
+func (in *Inbox) rest(t *task) {
+	if t.granted == nil {
+		t.granted = make(chan struct{}, 1)
+	}
+	in.lanes.rest(t)
 }
 
 // hopeless is closed when waiting leads nowhere any more. Nil for Process.

@@ -33,6 +33,7 @@ const (
 	rerun                            // nothing was wrong with it: run it again at once
 	elsewhere                        // a copy is in flight in another process
 	away                             // the database is away, or may be
+	full                             // the inbox has no room for it
 )
 
 // settle takes a task that has a slot from its first attempt to its outcome.
@@ -43,17 +44,31 @@ func (in *Inbox) settle(ctx context.Context, t *task) (handler.Outcome, error) {
 	if err != nil {
 		return 0, err
 	}
-	in.counters.outcomes[outcome].Add(1)
+	if t.stored == nil || outcome != handler.Stored { // put off: it was counted when it was stored
+		in.counters.outcomes[outcome].Add(1)
+	}
 	in.observe(ctx, Event{Kind: Settled, Message: t.msg, Attempt: t.attempts, Outcome: outcome, Took: time.Since(began)})
 	return outcome, nil
 }
 
 func (in *Inbox) live(ctx context.Context, t *task) (outcome handler.Outcome, err error) {
-	switch v := in.identify(ctx, t); v.kind {
-	case stopped:
-		return 0, v.err
-	case permanent:
-		in.bury(t, reasonOf(v.err), v.err)
+	if in.suspicious(t) {
+		through, err := in.suspect(ctx, t)
+		if err != nil {
+			return 0, err
+		}
+		defer through()
+	}
+	if t.buried == nil {
+		switch v := in.identify(ctx, t); v.kind {
+		case stopped:
+			return 0, v.err
+		case permanent:
+			in.bury(t, reasonOf(v.err), v.err)
+		}
+	}
+	if in.cfg.Ordering == ViaInbox && t.stored == nil && t.buried == nil {
+		t.later = &postponement{}
 	}
 	duplicate, err := in.lead(ctx, t)
 	if err != nil {
@@ -92,7 +107,7 @@ func (in *Inbox) lead(ctx context.Context, t *task) (duplicate bool, err error) 
 		}
 		committed := leader.outcome == handler.Processed || leader.outcome == handler.Duplicate
 		sameMessage := !t.identity.surrogate && leader.identity.fingerprint == t.identity.fingerprint
-		if committed && sameMessage && t.replay == nil { // a duplicate of a dead message does not end its replay
+		if committed && sameMessage && t.stored == nil { // a duplicate does not take the message out of the inbox
 			return true, nil
 		}
 	}
@@ -100,10 +115,14 @@ func (in *Inbox) lead(ctx context.Context, t *task) (duplicate bool, err error) 
 
 // step does the one thing that the message needs next.
 func (in *Inbox) step(ctx context.Context, t *task) verdict {
-	if t.buried != nil {
+	switch {
+	case t.buried != nil:
 		return in.writeDeadLetter(ctx, t)
+	case t.later != nil:
+		return in.postpone(ctx, t)
+	default:
+		return in.attempt(ctx, t)
 	}
-	return in.attempt(ctx, t)
 }
 
 // next decides what follows a step that did not settle the message, and waits
@@ -133,8 +152,12 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 	case away:
 		return in.outage(ctx, t, v.err)
 
+	case full:
+		return in.waitForRoom(ctx, t, v.err)
+
 	case permanent:
 		switch {
+		case t.buried == nil && in.leftToOthers(ctx, t, v.err):
 		case t.buried == nil:
 			in.failed(t)
 			in.bury(t, reasonOf(v.err), v.err)
@@ -152,16 +175,26 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 // dead letters.
 func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
 	in.failed(t)
-	if t.buried != nil { // a dead letter that cannot be written is retried for ever
+	if t.buried != nil || t.later != nil { // what cannot be written is retried for ever
 		return in.outage(ctx, t, cause)
 	}
-	if t.attempts >= in.cfg.QuickAttempts {
+	retry := in.retryOf(cause)
+	if t.attempts >= retry.Attempts || time.Since(t.failures.first) >= retry.MaxAge {
 		in.bury(t, dlq.Exhausted, cause)
 		return nil
 	}
+	asked, askedFor := handler.RetryDelay(cause)
+	if t.attempts >= in.cfg.QuickAttempts || asked > in.cfg.QuickMaxDelay {
+		delay := retry.delay(t.attempts, in.cfg.QuickAttempts)
+		if askedFor {
+			delay = asked
+		}
+		in.postponed(ctx, t, delay, cause)
+		return nil
+	}
 	delay := t.quickDelay(in.cfg)
-	if asked, ok := handler.RetryDelay(cause); ok {
-		delay = min(asked, in.cfg.QuickMaxDelay)
+	if askedFor {
+		delay = asked
 	}
 	in.cfg.Logger.WarnContext(ctx, "attempt failed", in.attrs(t,
 		slog.Int("attempt", t.attempts), slog.Duration("retry_in", delay), slog.Any("error", cause))...)

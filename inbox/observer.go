@@ -33,6 +33,7 @@ type Event struct {
 	Reason   string           // DeadLettered
 	Err      error            // AttemptFailed, DeadLettered, Paused, Stuck
 	Delay    time.Duration    // AttemptFailed: until the next attempt
+	Messages int              // Taken: how many
 	Took     time.Duration    // Settled: since it first had a worker; Resumed: of the outage
 }
 
@@ -65,12 +66,22 @@ const (
 	// Stuck: a handler ignored the end of its context; its goroutine is lost
 	// until it returns.
 	Stuck
+	// Storing: the message is in the inbox, not committed.
+	Storing
+	// Taken: a worker took messages from the inbox.
+	Taken
+	// Leaving: the message is out of the inbox and the next of its key may run,
+	// not committed.
+	Leaving
+	// Parking: the message is dead and holds its key, not committed.
+	Parking
 )
 
 var eventNames = [...]string{
 	Claimed: "claimed", Handled: "handled", Committing: "committing", Committed: "committed",
 	AttemptFailed: "attempt_failed", DeadLettered: "dead_lettered", Settled: "settled",
 	Paused: "paused", Resumed: "resumed", Draining: "draining", Stuck: "stuck",
+	Storing: "storing", Taken: "taken", Leaving: "leaving", Parking: "parking",
 }
 
 // String returns the event's name as it stands in logs and metrics.

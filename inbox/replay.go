@@ -19,32 +19,59 @@ import (
 // attempts. Success resolves the dead letter in the transaction of the
 // handler; a new failure updates it and leaves it open.
 //
+// The message goes through the inbox, in the place that it kept if its key waits
+// for it. So a replay survives its process, and where it cannot be done at once
+// the outcome is Stored: the quick attempts are spent, or others of its key come
+// first; [Inbox.Work] or [Inbox.Run] goes on with it.
+//
 // Two who replay the same dead letter get one effect: the second outcome is
 // Duplicate. Replaying a mismatch runs the second payload as a message of its
-// own. The outcome is Processed, Duplicate or Dead. An error wraps
-// [ErrNoDeadLetter] or is one of those of [Inbox.Process]; the dead letter is
-// then as it was.
+// own. The outcome is Processed, Duplicate, Stored or Dead. An error wraps
+// [ErrNoDeadLetter] or [ErrRedacted] or is one of those of [Inbox.Process]; if
+// that came after the replay had begun, a worker goes on with it.
 func (in *Inbox) Replay(ctx context.Context, deadLetterID int64) (handler.Outcome, error) {
 	if err := in.start(ctx); err != nil {
 		return 0, err
 	}
-	loadCtx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-	defer cancel()
-	letter, err := in.letters.Load(loadCtx, in.pool, deadLetterID)
-	switch {
-	case errors.Is(err, dlq.ErrNotFound):
-		err = fmt.Errorf("%w: there is none with this id", ErrNoDeadLetter)
-	case err != nil && ctx.Err() == nil: // whatever it says: a connection that broke has no code
-		err = fmt.Errorf("%w: %w", ErrOutage, err)
-	case err == nil && letter.ConsumerID != in.consumerID:
-		err = fmt.Errorf("%w: it belongs to consumer %q", ErrNoDeadLetter, letter.Consumer)
-	case err == nil && letter.State != dlq.Open && letter.State != dlq.Replaying:
-		err = fmt.Errorf("%w: it is %s", ErrNoDeadLetter, letter.State)
-	}
+	t, err := in.beginReplay(ctx, deadLetterID)
 	if err != nil {
 		return 0, fmt.Errorf("replay dead letter %d for consumer %q: %w", deadLetterID, in.consumer, err)
 	}
-	return in.direct(ctx, &task{msg: letter.Message, replay: letter})
+	outcome, err := in.direct(ctx, t)
+	if err != nil {
+		in.release(ctx, t.stored.owner, t.stored.id)
+	}
+	return outcome, err
+}
+
+// beginReplay puts the message of a dead letter into the inbox, for this process
+// to handle.
+func (in *Inbox) beginReplay(ctx context.Context, id int64) (*task, error) {
+	timed, cancel := context.WithTimeout(ctx, 3*in.cfg.StatementTimeout)
+	defer cancel()
+	letter, err := in.letters.Load(timed, in.pool, id)
+	switch {
+	case errors.Is(err, dlq.ErrNotFound):
+		return nil, fmt.Errorf("%w: there is none with this id", ErrNoDeadLetter)
+	case err != nil:
+		return nil, in.startingError(ctx, err)
+	case letter.ConsumerID != in.consumerID:
+		return nil, fmt.Errorf("%w: it belongs to consumer %q", ErrNoDeadLetter, letter.Consumer)
+	}
+	s := &stored{owner: newOwner(), id: replayID(letter), key: keyHash(letter.Message.Key), letterID: letter.ID}
+	if err := (Store{t: in.tables}).enqueue(timed, in.pool, letter, dlq.Replaying, "", s, in.cfg.Lease); err != nil {
+		return nil, in.startingError(ctx, err)
+	}
+	return in.taskOf(s, letter), nil
+}
+
+// startingError says what kept a replay from beginning: the letter, or the
+// database, whatever its error says: a connection that broke has no code.
+func (in *Inbox) startingError(ctx context.Context, err error) error {
+	if ctx.Err() == nil && !errors.Is(err, ErrNoDeadLetter) && !errors.Is(err, ErrRedacted) {
+		return fmt.Errorf("%w: %w", ErrOutage, err)
+	}
+	return err
 }
 
 // replayID is under what a dead letter is claimed again: the id of its first
@@ -72,47 +99,31 @@ func letterFingerprint(letter *dlq.Letter) pgtype.Int8 {
 	return pgtype.Int8{Int64: *letter.Fingerprint, Valid: true}
 }
 
-// resolve closes the dead letter in the transaction of the handler.
-func (in *Inbox) resolve(ctx context.Context, tx *claimedTx, t *task) verdict {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
-	defer cancel()
-	if _, err := in.letters.Resolve(ctx, tx, t.replay.ID); err != nil {
-		return in.judgeOwn(context.WithoutCancel(ctx), err)
-	}
-	return verdict{}
-}
-
-// settledElsewhere ends a replay whose message somebody else has settled.
+// settledElsewhere ends a message of the inbox that somebody else has settled.
 func (in *Inbox) settledElsewhere(ctx context.Context, t *task, seen dedup.Seen) verdict {
-	if seen.Outcome == handler.Skipped { // discarded: that stands
-		return verdict{kind: settled, outcome: handler.Duplicate}
-	}
 	return in.inTx(context.WithoutCancel(ctx), func(ctx context.Context, tx pgx.Tx) (handler.Outcome, error) {
-		_, err := in.letters.Resolve(ctx, tx, t.replay.ID)
-		return handler.Duplicate, err
+		b := &pgx.Batch{}
+		in.queueLeave(b, t)
+		if t.replay != nil && seen.Outcome != handler.Skipped { // discarded: that stands
+			in.letters.QueueResolve(b, t.replay.ID)
+		}
+		return handler.Duplicate, tx.SendBatch(ctx, b).Close()
 	})
 }
 
-// failReplay notes in the dead letter how the replay failed.
-func (in *Inbox) failReplay(ctx context.Context, t *task) verdict {
-	open := false
-	v := in.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (_ handler.Outcome, err error) {
-		open, err = in.letters.Fail(ctx, tx, t.replay.ID, dlq.Failure{
-			Reason: t.buried.reason, Attempts: t.attempts, Errors: errorChain(t.buried.err),
-		})
-		if err != nil || !open {
-			return handler.Dead, err
-		}
-		return handler.Dead, in.route(ctx, tx, deadAgain(t), t.buried.untold)
+// failReplay notes in the dead letter how the replay failed. It reports false if
+// a person has settled it meanwhile.
+func (in *Inbox) failReplay(ctx context.Context, tx pgx.Tx, t *task) (open bool, err error) {
+	t.letterID = t.replay.ID
+	failCtx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+	defer cancel()
+	open, err = in.letters.Fail(failCtx, tx, t.replay.ID, dlq.Failure{
+		Reason: t.buried.reason, Attempts: t.attempts, Errors: errorChain(t.buried.err),
 	})
-	switch {
-	case v.kind != settled:
-		return v
-	case !open: // resolved or discarded meanwhile
-		return verdict{kind: settled, outcome: handler.Duplicate}
+	if err != nil || !open {
+		return open, err
 	}
-	in.announce(ctx, t, t.buried.reason, t.buried.err)
-	return v
+	return true, in.route(ctx, tx, deadAgain(t), t.buried.untold)
 }
 
 // deadAgain is the dead letter of a replay that failed, as it stands then.

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -20,6 +21,8 @@ type run struct {
 	gate   gate
 	budget *budget
 	tooOld streak
+
+	onDrain func(context.Context, Event) // nil: another run of the same process tells
 
 	stopping chan struct{} // closed when the drain begins
 	hopeless chan struct{} // closed when the drain waits for no message that does not run
@@ -54,8 +57,8 @@ type run struct {
 //
 // While the database is away, Run pauses the source and spends no attempt. It
 // also pauses, and does not go on, when many messages in a row are too old (see
-// [Config.TooOld]). Now and then it purges what was handled more than
-// [Config.Retention] ago.
+// [Config.TooOld]). Beside the source it works the inbox as [Inbox.Work] does.
+// Now and then it purges what was handled more than [Config.Retention] ago.
 // Run returns an error when a start check fails, and what the source returns.
 // Several Runs of one Inbox share its workers and lanes.
 func (in *Inbox) Run(ctx context.Context, src handler.Source) error {
@@ -69,21 +72,36 @@ func (in *Inbox) Run(ctx context.Context, src handler.Source) error {
 		return err
 	}
 
+	if err := in.checkOrder(src); err != nil {
+		return fmt.Errorf("run consumer %q: %w", in.consumer, err)
+	}
+	beside, stop := context.WithCancel(ctx)
+	defer stop()
+	var helpers sync.WaitGroup
+	helpers.Go(func() { in.purge(beside) })
+	var workErr error
+	helpers.Go(func() { workErr = in.work(beside, nil) })
+	err := in.runSource(ctx, src, in.observe)
+	stop()
+	helpers.Wait()
+	if err != nil {
+		err = fmt.Errorf("run consumer %q: %w", in.consumer, err)
+	}
+	return errors.Join(err, workErr)
+}
+
+// runSource handles what a source delivers until ctx ends. Draining, if not nil,
+// is told when that begins.
+func (in *Inbox) runSource(ctx context.Context, src handler.Source, draining func(context.Context, Event)) error {
 	// Handlers outlive ctx: that is what draining means.
 	handlers, cancelHandlers := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancelHandlers(nil)
 	r := in.newRun(handlers, src)
+	r.onDrain = draining
 
 	tending, stopTending := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
 	helpers.Go(func() { r.tend(tending) })
-	helpers.Go(func() {
-		purging, stopPurging := context.WithCancel(ctx)
-		defer stopPurging()
-		defer context.AfterFunc(tending, stopPurging)() // the source gave up
-		in.purge(purging)
-	})
-
 	helpers.Go(func() {
 		select {
 		case <-ctx.Done():
@@ -100,10 +118,7 @@ func (in *Inbox) Run(ctx context.Context, src handler.Source) error {
 	stopTending()
 	helpers.Wait()
 	r.watchers.Wait()
-	if err != nil {
-		return fmt.Errorf("run consumer %q: %w", in.consumer, err)
-	}
-	return nil
+	return err
 }
 
 func (in *Inbox) newRun(handlers context.Context, src handler.Source) *run {
@@ -125,6 +140,11 @@ func (in *Inbox) newRun(handlers context.Context, src handler.Source) *run {
 
 // Deliver implements [handler.Sink].
 func (r *run) Deliver(ctx context.Context, d *handler.Delivery) error {
+	return r.deliver(ctx, d, &task{msg: d.Message, key: laneKey(d.Message)})
+}
+
+// deliver takes the task of a delivery in.
+func (r *run) deliver(ctx context.Context, d *handler.Delivery, t *task) error {
 	size := len(d.Message.Payload)
 	if err := r.budget.take(ctx, r.stopping, size); err != nil {
 		return err
@@ -138,7 +158,7 @@ func (r *run) Deliver(ctx context.Context, d *handler.Delivery) error {
 	r.drained.Add(1) // under mu: never after the drain has begun to wait
 	r.mu.Unlock()
 
-	t := &task{msg: d.Message, key: laneKey(d.Message), run: r, delivery: d, size: size}
+	t.run, t.delivery, t.size = r, d, size
 	r.in.lanes.enter(t)
 
 	r.mu.Lock()
@@ -213,7 +233,9 @@ func (r *run) drain(ctx context.Context) {
 	if !first {
 		return
 	}
-	r.in.observe(context.WithoutCancel(ctx), Event{Kind: Draining})
+	if r.onDrain != nil {
+		r.onDrain(context.WithoutCancel(ctx), Event{Kind: Draining})
+	}
 	r.tellReturned(r.in.lanes.freeze(r), ErrDraining)
 }
 

@@ -12,6 +12,7 @@ type Stats struct {
 	Duplicates int64
 	Mismatches int64
 	Dead       int64
+	Stored     int64 // into the inbox: for a later attempt, behind their key, or by Store
 
 	FailedAttempts int64 // attempts that failed, also those followed by a success
 	Reruns         int64 // runs repeated after a serialization failure or a deadlock
@@ -44,6 +45,7 @@ func (in *Inbox) Stats() Stats {
 		Duplicates:     c.outcomes[handler.Duplicate].Load(),
 		Mismatches:     c.outcomes[handler.Mismatch].Load(),
 		Dead:           c.outcomes[handler.Dead].Load(),
+		Stored:         c.outcomes[handler.Stored].Load(),
 		FailedAttempts: c.failedAttempts.Load(),
 		Reruns:         c.reruns.Load(),
 		Outages:        c.outages.Load(),

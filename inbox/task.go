@@ -17,7 +17,8 @@ import (
 type task struct {
 	msg    *handler.Message
 	key    uint64      // its lane; 0: in none
-	replay *dlq.Letter // set: the message is a dead letter that is handled again
+	stored *stored     // set: the message is in the inbox, and this process holds it
+	replay *dlq.Letter // set: it is a dead letter that is handled again; it is stored too
 
 	// A delivery of a run. Nil for Process and Replay.
 	run      *run
@@ -37,12 +38,16 @@ type task struct {
 	firstTx claimedTx
 
 	identity  identity
-	forgotten time.Time // set: the message's row may be purged, as those up to then are
-	buried    *burial   // set: the message is to be dead-lettered, not handled
-	inDoubt   bool      // a COMMIT of it got no answer
-	attempts  int       // that failed
-	reruns    int       // in a row, that cost no attempt
-	outages   int       // that it met
+	forgotten time.Time     // set: the message's row may be purged, as those up to then are
+	buried    *burial       // set: the message is to be dead-lettered, not handled
+	later     *postponement // set: it is to be stored, or put off
+	waits     bool          // the look behind the claim found one of its key before it
+	journal   dedup.ID      // under what its attempt is journaled; zero: it is not
+	letterID  int64         // of its dead letter, once that is written
+	inDoubt   bool          // a COMMIT of it got no answer
+	attempts  int           // that failed
+	reruns    int           // in a row, that cost no attempt
+	outages   int           // that it met
 	failures  failures
 
 	quick    *backoff.ExponentialBackOff // between quick attempts

@@ -67,7 +67,7 @@ func (s *streak) end() {
 // is all that a young message pays.
 func (in *Inbox) mayBeForgotten(t *task) bool {
 	at := t.msg.Origin.Time
-	return !at.IsZero() && t.replay == nil && in.cfg.TooOld == TooOldDeadLetter && time.Since(at) > unpurgedAge
+	return !at.IsZero() && t.stored == nil && in.cfg.TooOld == TooOldDeadLetter && time.Since(at) > unpurgedAge
 }
 
 // queueAge queues the look at whether the message is too old behind its claim.

@@ -101,7 +101,8 @@ func TestTrips_TooOld(t *testing.T) {
 	require.EqualValues(t, 2+3, trips.Load())
 }
 
-// Replay: load, claim, the handler's statement, resolve, COMMIT.
+// Replay: load; BEGIN, into the inbox, COMMIT; claim, the handler's statement,
+// resolve, COMMIT.
 func TestTrips_Replay(t *testing.T) {
 	t.Parallel()
 
@@ -122,7 +123,7 @@ func TestTrips_Replay(t *testing.T) {
 	outcome, err := in.Replay(t.Context(), letters[1].ID)
 	require.NoError(t, err)
 	require.Equal(t, handler.Processed, outcome)
-	require.Equal(t, int64(5), trips.Load())
+	require.Equal(t, int64(8), trips.Load())
 }
 
 // countingPool is a pool of one connection that counts its round trips.

@@ -8,18 +8,19 @@ INSERT INTO semel.dead_letters AS d (
     content_type, occurred_at,
     payload, header_names, header_values, header_tags,
     origin_transport, origin_topic, origin_partition, origin_offset, origin_position,
-    origin_exchange, origin_routing_key, origin_time, origin_redelivered, altered
+    origin_exchange, origin_routing_key, origin_time, origin_redelivered, altered, owner
 ) VALUES (
     $1, $2, $3, $4, $5, coalesce($6::timestamptz, clock_timestamp()),
     coalesce($7::timestamptz, clock_timestamp()), $8,
     $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
     $19, $20, $21, $22,
-    $23, $24, $25, $26, $27, $28, $29, $30, $31, $32
+    $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, nullif($33, '')
 )
 ON CONFLICT (consumer_id, message_id) WHERE reason <> 'mismatch'
 DO UPDATE SET
     state = 'open',
     resolved_at = NULL,
+    redacted_at = NULL,
     count = d.count + 1,
     attempts = d.attempts + EXCLUDED.attempts,
     reason = EXCLUDED.reason,
@@ -49,5 +50,6 @@ DO UPDATE SET
     origin_routing_key = EXCLUDED.origin_routing_key,
     origin_time = EXCLUDED.origin_time,
     origin_redelivered = EXCLUDED.origin_redelivered,
-    altered = EXCLUDED.altered
+    altered = EXCLUDED.altered,
+    owner = coalesce(d.owner, EXCLUDED.owner)
 RETURNING id, count;

@@ -24,7 +24,7 @@ CREATE TABLE semel.inbox_messages (
     lease_owner        uuid,
     consumer_id        int         NOT NULL,
     attempts           int         NOT NULL DEFAULT 0,
-    place              int,
+    place              bigint,
     origin_partition   int,
     origin_redelivered boolean     NOT NULL DEFAULT false,
     message_text       text,
@@ -83,6 +83,11 @@ CREATE INDEX inbox_messages_consumer_id_ready_at_idx
 CREATE INDEX inbox_messages_consumer_id_key_hash_seq_idx
     ON semel.inbox_messages (consumer_id, key_hash, seq)
     WHERE key_hash IS NOT NULL;
+
+-- What a purge of dead letters must leave alone.
+CREATE INDEX inbox_messages_dead_letter_id_idx
+    ON semel.inbox_messages (dead_letter_id)
+    WHERE dead_letter_id IS NOT NULL;
 
 CREATE TABLE semel.attempt_journal (
     started_at  timestamptz NOT NULL DEFAULT clock_timestamp(),

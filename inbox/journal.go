@@ -1,0 +1,161 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
+)
+
+// maxDeaths is how many processes a message may take along. When the first one
+// died it was one of many that were under way, and nobody knew which; from then
+// on it runs alone, and the journal knows.
+const maxDeaths = 3
+
+// errCrashed is why a message is dead that killed its process every time.
+var errCrashed = errors.New("the message killed its process")
+
+// suspicious reports whether the message may have been under way when a process
+// died. No other message pays anything for those that kill.
+func (in *Inbox) suspicious(t *task) bool {
+	if t.stored != nil {
+		return t.stored.abandoned
+	}
+	if in.cfg.Ordering == ViaInbox && in.identifiesItself() {
+		return false // it is stored, and none of the user's code runs
+	}
+	return t.msg.Origin.Redelivered
+}
+
+// identifiesItself reports whether a message's identity is known without any of
+// the user's code.
+func (in *Inbox) identifiesItself() bool { return in.cfg.ID == nil && in.cfg.Fingerprint == nil }
+
+// suspect makes a message that may have killed a process run alone among its
+// like, and notes that in the journal before any of the user's code runs. What it
+// returns ends that. A message that killed too many is buried instead.
+func (in *Inbox) suspect(ctx context.Context, t *task) (through func(), err error) {
+	t.journal = surrogateID(t.msg)
+	if t.stored != nil || in.identifiesItself() {
+		in.identify(ctx, t)
+		t.journal = t.identity.id
+		if settled, err := in.settledBefore(ctx, t); settled || err != nil {
+			return func() {}, err
+		}
+	}
+	if err := in.alone(ctx, t); err != nil {
+		return nil, err
+	}
+	deaths, err := in.beginJournal(ctx, t)
+	if err != nil {
+		in.suspects <- struct{}{}
+		return nil, err
+	}
+	if deaths >= maxDeaths {
+		in.bury(t, dlq.Crashed, fmt.Errorf("%w: %d times it was under way when one died, %d times alone", errCrashed, deaths, deaths-1))
+		if !in.identifiesItself() && t.stored == nil { // the user's code may be what kills
+			in.identifyAs(t, t.msg.ID, in.cfg.unaskedID(), 0, false)
+		}
+	}
+	return func() {
+		in.endJournal(ctx, t)
+		in.suspects <- struct{}{}
+	}, nil
+}
+
+// unaskedID is why a message has no id of its own when Config.ID is not asked.
+func (c Config) unaskedID() error {
+	if c.ID == nil {
+		return nil
+	}
+	return errors.New("Config.ID was not asked again")
+}
+
+// settledBefore looks whether the message has its outcome already: then none of
+// the user's code runs.
+func (in *Inbox) settledBefore(ctx context.Context, t *task) (bool, error) {
+	for {
+		seen, err := in.look(ctx, t)
+		if err == nil {
+			waiting := seen.Outcome == handler.Stored || seen.Outcome == handler.Dead
+			return seen.Found && (t.stored == nil || !waiting), nil
+		}
+		if err := in.wait(ctx, t, in.judgeOwn(ctx, err)); err != nil {
+			return false, err
+		}
+	}
+}
+
+// alone waits until no other suspect runs in this process.
+func (in *Inbox) alone(ctx context.Context, t *task) error {
+	select {
+	case <-in.suspects:
+		return nil
+	default:
+	}
+	in.rest(t)
+	select {
+	case <-in.suspects:
+	case <-ctx.Done():
+		return t.stopCause(ctx)
+	case <-t.hopeless():
+		return t.stopCause(ctx)
+	case <-t.revoked():
+		return t.stopCause(ctx)
+	}
+	in.lanes.rejoin(t)
+	if err := in.await(ctx, t); err != nil {
+		in.suspects <- struct{}{}
+		return err
+	}
+	return nil
+}
+
+// beginJournal notes that the message runs, and returns in how many deaths it was
+// under way, the one that made it a suspect among them.
+func (in *Inbox) beginJournal(ctx context.Context, t *task) (deaths int, err error) {
+	for {
+		deaths, err = in.journalBegins(ctx, t.journal)
+		if err == nil {
+			return deaths, nil
+		}
+		if err := in.wait(ctx, t, in.judgeOwn(ctx, err)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (in *Inbox) journalBegins(ctx context.Context, id dedup.ID) (begun int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+	defer cancel()
+	if err := in.pool.QueryRow(ctx, in.rows.journalBegin, in.consumerID, id).Scan(&begun); err != nil {
+		return 0, fmt.Errorf("note in the journal that the message runs: %w", err)
+	}
+	return begun, nil
+}
+
+// endJournal notes that the message ended without taking its process along.
+func (in *Inbox) endJournal(ctx context.Context, t *task) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
+	defer cancel()
+	if _, err := in.pool.Exec(ctx, in.rows.journalEnd, in.consumerID, t.journal); err != nil {
+		in.cfg.Logger.WarnContext(ctx, "the journal keeps an attempt that has ended: if the message is a suspect again, that counts as a death", in.attrs(t,
+			slog.Any("error", err))...)
+	}
+}
+
+// wait waits as long as a step asks for that did not settle the message. An error
+// means that it goes no further.
+func (in *Inbox) wait(ctx context.Context, t *task, v verdict) error {
+	if v.kind == stopped {
+		return v.err
+	}
+	if v.kind == permanent { // the database refuses a look at the message's own row
+		v.kind = away
+	}
+	return in.next(ctx, t, v)
+}

@@ -1,0 +1,6 @@
+-- Forgets a message that has its outcome, or ended an attempt without taking its
+-- process along.
+-- Locks: the row. Index: attempt_journal_pkey.
+DELETE FROM semel.attempt_journal
+WHERE consumer_id = $1
+    AND message_id = $2

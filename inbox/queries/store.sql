@@ -1,0 +1,49 @@
+-- Stores a message behind those of its key. It is ready after $8, unless it is
+-- parked, or $9 says that it waits while its key has others. No row: the key holds
+-- $10 already (0: any number), or the message is there.
+-- The caller holds the key's lock. Locks: the new row.
+-- Index: inbox_messages_consumer_id_key_hash_seq_idx, inbox_messages_pkey.
+WITH first AS (
+    SELECT i.place
+    FROM semel.inbox_messages AS i
+    WHERE i.consumer_id = $1
+        AND i.key_hash = $2
+    ORDER BY i.seq
+    LIMIT 1
+), last AS (
+    SELECT i.place
+    FROM semel.inbox_messages AS i
+    WHERE i.consumer_id = $1
+        AND i.key_hash = $2
+    ORDER BY i.seq DESC
+    LIMIT 1
+)
+INSERT INTO semel.inbox_messages (
+    consumer_id, key_hash, message_id, fingerprint, attempts, first_failed_at, errors,
+    last_failed_at, ready_at, place,
+    parked_at, dead_letter_id,
+    message_text, raw_id, message_type, key, message_version, correlation_id, causation_id, source,
+    content_type, occurred_at,
+    payload, header_names, header_values, header_tags,
+    origin_transport, origin_topic, origin_partition, origin_offset, origin_position,
+    origin_exchange, origin_routing_key, origin_time, origin_redelivered, altered
+)
+SELECT
+    $1::int, $2::bigint, $3::uuid, $4::bigint, $5::int, clock_timestamp() - $6::interval, $7::text[],
+    CASE WHEN $5 > 0 THEN clock_timestamp() END,
+    CASE
+        WHEN $11::bigint IS NOT NULL OR $9::boolean AND EXISTS (SELECT FROM last) THEN NULL
+        ELSE clock_timestamp() + $8::interval
+    END,
+    coalesce((SELECT last.place FROM last), 0) + 1,
+    CASE WHEN $11 IS NOT NULL THEN clock_timestamp() END, $11,
+    $12::text, $13::bytea, $14::text, $15::bytea, $16::bigint, $17::text, $18::text, $19::text,
+    $20::text, $21::timestamptz,
+    $22::bytea, $23::text[], $24::bytea[], $25::text,
+    $26::text, $27::text, $28::int, $29::bigint, $30::text,
+    $31::text, $32::text, $33::timestamptz, $34::boolean, $35::text
+WHERE $10::bigint = 0
+    OR NOT EXISTS (SELECT FROM last)
+    OR (SELECT last.place FROM last) - (SELECT first.place FROM first) + 1 < $10
+ON CONFLICT (consumer_id, message_id) DO NOTHING
+RETURNING ready_at IS NOT NULL

@@ -1,0 +1,116 @@
+package inbox
+
+import (
+	_ "embed"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/schema"
+)
+
+// Store is the inbox of all consumers in one schema, as a person looks at it and
+// decides about it. It needs no handler. The zero value is the default schema,
+// [schema.Default]. It is safe for concurrent use.
+type Store struct {
+	t *tables // nil: the default schema's
+}
+
+// tables is what the operator's part and the engine have in common.
+type tables struct {
+	rows    queries
+	claims  dedup.Store
+	letters dlq.Store
+}
+
+// queries are the statements on the inbox and the journal.
+type queries struct {
+	lock, behind, store, take, nextDue, renew, release, retry, putBehind, remove, goOn, park, resumeStuck string
+
+	journalBegin, journalEnd, isFull string
+
+	decideLetter, enqueue string
+}
+
+//go:embed queries/lock.sql
+var lockSQL string
+
+//go:embed queries/behind.sql
+var behindSQL string
+
+//go:embed queries/store.sql
+var storeSQL string
+
+//go:embed queries/take.sql
+var takeSQL string
+
+//go:embed queries/next_due.sql
+var nextDueSQL string
+
+//go:embed queries/renew.sql
+var renewSQL string
+
+//go:embed queries/release.sql
+var releaseSQL string
+
+//go:embed queries/retry.sql
+var retrySQL string
+
+//go:embed queries/put_behind.sql
+var putBehindSQL string
+
+//go:embed queries/remove.sql
+var removeSQL string
+
+//go:embed queries/go_on.sql
+var goOnSQL string
+
+//go:embed queries/park.sql
+var parkSQL string
+
+//go:embed queries/resume_stuck.sql
+var resumeStuckSQL string
+
+//go:embed queries/journal_begin.sql
+var journalBeginSQL string
+
+//go:embed queries/journal_end.sql
+var journalEndSQL string
+
+//go:embed queries/is_full.sql
+var isFullSQL string
+
+//go:embed queries/decide_letter.sql
+var decideLetterSQL string
+
+//go:embed queries/enqueue.sql
+var enqueueSQL string
+
+var defaultTables = newTables(schema.Default)
+
+// NewStore returns the inbox of another schema than the default.
+func NewStore(schemaName string) Store { return Store{t: newTables(schemaName)} }
+
+func newTables(schemaName string) *tables {
+	if schemaName == "" {
+		schemaName = schema.Default
+	}
+	q := func(sql string) string { return schema.Qualify(sql, schemaName) }
+	return &tables{
+		claims:  dedup.NewStore(schemaName),
+		letters: dlq.NewStore(schemaName),
+		rows: queries{
+			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takeSQL), nextDue: q(nextDueSQL),
+			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
+			remove: q(removeSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL),
+			journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), isFull: q(isFullSQL),
+			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL),
+		},
+	}
+}
+
+func (s Store) tables() *tables {
+	if s.t != nil {
+		return s.t
+	}
+	return defaultTables
+}

@@ -1,0 +1,119 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/dedup"
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/internal/msgrow"
+)
+
+// stored is a message of the inbox that this process holds by a lease. The
+// lease spares two workers the same message; that its effect happens once is the
+// claim's doing.
+type stored struct {
+	owner pgtype.UUID
+	seq   int64
+
+	id          dedup.ID
+	key         pgtype.Int8 // hash of the key
+	fingerprint pgtype.Int8
+	letterID    int64 // the dead letter that holds the message; 0: the row does
+	attempts    int   // that failed before
+	failing     time.Duration
+	age         time.Duration // since it was stored
+	abandoned   bool          // who held it before died or froze
+
+	message msgrow.Row
+}
+
+// scan reads a row of queries/take.sql.
+func (s *stored) scan(row pgx.CollectableRow) error {
+	var (
+		id           pgtype.UUID
+		letter       pgtype.Int8
+		failing, age pgtype.Interval
+	)
+	own := []any{&s.seq, &id, &s.key, &s.fingerprint, &letter, &s.attempts, &failing, &age, &s.abandoned}
+	if err := row.Scan(append(own, s.message.Targets()...)...); err != nil {
+		return err
+	}
+	s.id, s.letterID = id.Bytes, letter.Int64
+	s.failing, s.age = duration(failing), duration(age)
+	return nil
+}
+
+// duration is a difference of two timestamps, which has no months.
+func duration(i pgtype.Interval) time.Duration {
+	return time.Duration(i.Days)*24*time.Hour + time.Duration(i.Microseconds)*time.Microsecond
+}
+
+func interval(d time.Duration) pgtype.Interval {
+	return pgtype.Interval{Microseconds: d.Microseconds(), Valid: true}
+}
+
+// taskOf is what runs for a message of the inbox.
+func (in *Inbox) taskOf(s *stored, letter *dlq.Letter) *task {
+	t := &task{stored: s, attempts: s.attempts}
+	if letter != nil {
+		t.replay, t.msg = letter, letter.Message
+	} else {
+		t.msg = s.message.Message()
+	}
+	if s.attempts > 0 {
+		t.failures.first = time.Now().Add(-s.failing)
+		t.failures.last = t.failures.first
+	}
+	t.key = laneKey(t.msg)
+	return t
+}
+
+// identityOf is under what a message of the inbox is claimed: its row says so.
+func identityOf(t *task) identity {
+	if t.replay != nil {
+		return identity{id: replayID(t.replay), text: replayText(t.replay), fingerprint: letterFingerprint(t.replay)}
+	}
+	id := identity{id: t.stored.id, fingerprint: t.stored.fingerprint}
+	if dedup.CheckID(t.msg.ID) == nil {
+		id.text = dedup.Text(t.msg.ID, t.stored.id)
+	}
+	return id
+}
+
+// queueLeave queues on b what takes a message out of the inbox in the
+// transaction that settles it. The next of its key may run then.
+func (in *Inbox) queueLeave(b *pgx.Batch, t *task) {
+	if !in.ordered(t) {
+		b.Queue(in.rows.remove, in.consumerID, t.stored.id, nil)
+		return
+	}
+	in.rows.queueLock(b, in.consumerID, t.stored.key)
+	b.Queue(in.rows.remove, in.consumerID, t.stored.id, nil)
+	b.Queue(in.rows.goOn, in.consumerID, t.stored.key)
+}
+
+// leave takes a message that was handled out of the inbox, and closes the dead
+// letter that it replayed.
+func (in *Inbox) leave(ctx context.Context, tx pgx.Tx, t *task) error {
+	b := &pgx.Batch{}
+	if in.ordered(t) { // else the claim took it out
+		in.queueLeave(b, t)
+	}
+	if t.replay != nil {
+		in.letters.QueueResolve(b, t.replay.ID)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
+	defer cancel()
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("take the message out of the inbox: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/jitter"
+	"github.com/semel-go/semel/internal/msgrow"
+)
+
+// ErrFull is returned by [Inbox.Store] when the inbox holds as many messages as
+// [Config.MaxStored] or [Config.MaxStoredPerKey] allow. Nothing was stored.
+var ErrFull = errors.New("inbox is full")
+
+// postponement is the decision that a message is handled later. It stands until
+// it is written.
+type postponement struct {
+	delay  time.Duration
+	errors []string // of the attempt that failed
+}
+
+// Store accepts a message now, to be handled later by [Inbox.Work] or
+// [Inbox.Run], here or in another process. It waits for no other message and no
+// worker.
+//
+// A nil error means that the message is settled and may be acknowledged: Stored,
+// or Duplicate, Mismatch or Dead as with [Inbox.Process]. An error means that it
+// must come again: ctx ended, the database is away ([ErrOutage]), the inbox is
+// full ([ErrFull]), or a start check failed. It is safe for concurrent use.
+func (in *Inbox) Store(ctx context.Context, msg *handler.Message) (handler.Outcome, error) {
+	if msg == nil {
+		return 0, fmt.Errorf("store message for consumer %q: %w", in.consumer, errBadMessage)
+	}
+	if err := in.start(ctx); err != nil {
+		return 0, err
+	}
+	t := &task{msg: msg, later: &postponement{}}
+	if v := in.identify(ctx, t); v.kind == stopped {
+		return 0, fmt.Errorf("store message %.255q for consumer %q: %w", msg.ID, in.consumer, v.err)
+	} else if v.kind == permanent {
+		in.bury(t, reasonOf(v.err), v.err)
+	}
+	outcome, err := in.storeUntilSettled(ctx, t)
+	if err != nil {
+		return 0, fmt.Errorf("store message %.255q for consumer %q: %w", msg.ID, in.consumer, err)
+	}
+	in.counters.outcomes[outcome].Add(1)
+	return outcome, nil
+}
+
+// storeUntilSettled takes a message to the inbox, or to the dead letters, without
+// a lane and a worker: it waits for no handler.
+func (in *Inbox) storeUntilSettled(ctx context.Context, t *task) (handler.Outcome, error) {
+	patience := jitter.New(in.cfg.QuickDelay, in.cfg.QuickMaxDelay)
+	for tries := 1; ; tries++ {
+		v := in.step(ctx, t)
+		switch v.kind {
+		case settled:
+			return v.outcome, nil
+		case stopped, full:
+			return 0, v.err
+		case permanent:
+			if t.buried == nil {
+				in.bury(t, reasonOf(v.err), v.err)
+			} else {
+				t.buried.lessen(v.err)
+			}
+		case away, failed:
+			if err := in.probe(ctx); err != nil || tries > in.cfg.QuickAttempts {
+				return 0, fmt.Errorf("%w: %w", ErrOutage, errors.Join(v.err, err))
+			}
+		}
+		if tries > maxReruns {
+			return 0, fmt.Errorf("%w: after %d tries: %w", ErrOutage, tries, v.err)
+		}
+		timer := time.NewTimer(patience.NextBackOff())
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// postpone writes the decision that a message is handled later.
+func (in *Inbox) postpone(ctx context.Context, t *task) verdict {
+	if t.stored != nil {
+		return in.putOff(ctx, t)
+	}
+	if err := in.checkRoom(ctx); err != nil {
+		if errors.Is(err, ErrFull) {
+			return verdict{kind: full, err: err}
+		}
+		return in.judgeOwn(ctx, err)
+	}
+	tx, v := in.claim(ctx, t, handler.Stored)
+	if tx == nil {
+		return v
+	}
+	defer tx.release()
+	row, err := in.insert(ctx, tx, t, in.newRow(t, 0))
+	switch {
+	case err != nil:
+		in.rollback(ctx, tx)
+		tx.release() // before judgeOwn, which may look at the database on another connection
+		return in.judgeOwn(ctx, err)
+	case row == rowRefused:
+		in.rollback(ctx, tx)
+		return verdict{kind: full, err: fmt.Errorf("%w: %d messages of key %.64q wait in it (MaxStoredPerKey)", ErrFull, in.cfg.MaxStoredPerKey, printable(string(t.msg.Key)))}
+	}
+	in.observe(ctx, Event{Kind: Storing, Message: t.msg, Attempt: t.attempts})
+	if v = in.commit(ctx, tx, t, handler.Stored); v.kind == settled && row == rowReady && t.later.delay == 0 {
+		in.wakeWorker()
+	}
+	return v
+}
+
+// newRow is a message as it is to be stored. Letter is its dead letter, 0 if it
+// has none.
+func (in *Inbox) newRow(t *task, letter int64) newRow {
+	r := newRow{letter: pgtype.Int8{Int64: letter, Valid: letter != 0}, maxPerKey: in.cfg.MaxStoredPerKey}
+	if t.later != nil {
+		r.delay, r.errors = t.later.delay, t.later.errors
+	}
+	if letter != 0 || r.maxPerKey < 0 || !in.ordered(t) {
+		r.maxPerKey = 0 // a place that must be kept, or that nothing waits behind
+	}
+	return r
+}
+
+type newRow struct {
+	letter    pgtype.Int8 // it is parked, and this holds it
+	delay     time.Duration
+	errors    []string
+	maxPerKey int
+}
+
+// rowState is what became of a row that was to be inserted.
+type rowState int8
+
+const (
+	rowRefused rowState = iota // the key holds too many
+	rowReady                   // now, or after its delay
+	rowWaits                   // behind others of its key, or for a person
+)
+
+// insert stores a message behind those of its key.
+func (in *Inbox) insert(ctx context.Context, tx pgx.Tx, t *task, r newRow) (rowState, error) {
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout+in.cfg.LockTimeout)
+	defer cancel()
+	state := rowRefused
+	b := &pgx.Batch{}
+	key := keyHash(t.msg.Key)
+	if key.Valid {
+		in.rows.queueLock(b, in.consumerID, key)
+	}
+	b.Queue(in.rows.store, in.storeArgs(t, key, r)...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var ready bool
+			if err := rows.Scan(&ready); err != nil {
+				return err
+			}
+			if state = rowWaits; ready {
+				state = rowReady
+			}
+		}
+		return rows.Err()
+	})
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return rowRefused, fmt.Errorf("store message %.64q: %w", t.msg.ID, err)
+	}
+	return state, nil
+}
+
+func (in *Inbox) storeArgs(t *task, key pgtype.Int8, r newRow) []any {
+	var a msgrow.Alterations
+	failing := pgtype.Interval{}
+	if t.attempts > 0 {
+		failing = interval(time.Since(t.failures.first))
+	}
+	own := []any{
+		in.consumerID, key, t.identity.id, t.identity.fingerprint, t.attempts, failing, r.errors,
+		interval(r.delay), in.ordered(t), int64(r.maxPerKey), r.letter,
+	}
+	msg := t.msg
+	if r.letter.Valid {
+		msg = &handler.Message{Key: t.msg.Key} // the letter holds the rest
+	}
+	return append(own, a.Values(msg)...)
+}
+
+// putOff writes when a message of the inbox is handled again.
+func (in *Inbox) putOff(ctx context.Context, t *task) verdict {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
+	defer cancel()
+	failing := pgtype.Interval{}
+	if t.attempts > 0 {
+		failing = interval(time.Since(t.failures.first))
+	}
+	_, err := in.pool.Exec(ctx, in.rows.retry, in.consumerID, t.stored.id, t.stored.owner,
+		interval(t.later.delay), t.attempts, failing, t.later.errors)
+	if err != nil {
+		return in.judgeOwn(ctx, fmt.Errorf("put message off: %w", err))
+	}
+	return verdict{kind: settled, outcome: handler.Stored}
+}
+
+// notYet ends an attempt that found another message of its key before it.
+func (in *Inbox) notYet(ctx context.Context, t *task) verdict {
+	if t.stored == nil {
+		t.later = &postponement{}
+		return in.postpone(ctx, t)
+	}
+	return in.inTx(context.WithoutCancel(ctx), func(ctx context.Context, tx pgx.Tx) (handler.Outcome, error) {
+		b := &pgx.Batch{}
+		in.rows.queueLock(b, in.consumerID, t.stored.key)
+		b.Queue(in.rows.putBehind, in.consumerID, t.stored.id, t.stored.owner)
+		return handler.Stored, tx.SendBatch(ctx, b).Close()
+	})
+}
+
+// postponed decides that the next attempt is made from the inbox.
+func (in *Inbox) postponed(ctx context.Context, t *task, delay time.Duration, cause error) {
+	t.later = &postponement{delay: delay, errors: errorChain(cause)}
+	in.cfg.Logger.WarnContext(ctx, "attempt failed: the message waits in the inbox for the next one", in.attrs(t,
+		slog.Int("attempt", t.attempts), slog.Duration("retry_in", delay), slog.Any("error", cause))...)
+	in.observe(ctx, Event{Kind: AttemptFailed, Message: t.msg, Attempt: t.attempts, Err: cause, Delay: delay})
+}
