@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/schema"
 )
@@ -108,6 +109,19 @@ func (c *call) dsn() (from, dsn string, err error) {
 	return from, dsn, err
 }
 
+// config reads the connection string. It may be that of an application's pool.
+func (c *call) config() (config *pgx.ConnConfig, from string, err error) {
+	from, dsn, err := c.dsn()
+	if err != nil {
+		return nil, from, err
+	}
+	pool, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, from, c.unreadable(from)
+	}
+	return pool.ConnConfig, from, nil
+}
+
 func (c *call) unreadable(from string) error {
 	return c.usage("read the connection string in %s: it is neither a URL such as postgres://user@localhost:5432/name nor key=value pairs that PostgreSQL knows", from)
 }
@@ -128,13 +142,9 @@ func prepare(config *pgx.ConnConfig) {
 // connect opens the database. No error of it shows the connection string,
 // which holds a password.
 func (c *call) connect(ctx context.Context) (*pgx.Conn, error) {
-	from, dsn, err := c.dsn()
+	config, from, err := c.config()
 	if err != nil {
 		return nil, err
-	}
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return nil, c.unreadable(from)
 	}
 	prepare(config)
 	conn, err := pgx.ConnectConfig(ctx, config)

@@ -175,7 +175,7 @@ func (d *doctorCall) examineDatabase(ctx context.Context) (findings []doctor.Fin
 
 // examinePooler looks on connections of its own, which may be unfit afterwards.
 func (d *doctorCall) examinePooler(ctx context.Context) (doctor.Pooler, doctor.Finding, error) {
-	_, dsn, err := d.dsn()
+	config, _, err := d.config()
 	if err != nil {
 		return doctor.Pooler{}, doctor.Finding{}, err
 	}
@@ -193,10 +193,6 @@ func (d *doctorCall) examinePooler(ctx context.Context) (doctor.Pooler, doctor.F
 	}
 	if looked != nil {
 		return pooler, doctor.Unread("pooler", "", looked), nil
-	}
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return pooler, doctor.Finding{}, err
 	}
 	return pooler, pooler.Check(config.DefaultQueryExecMode), nil
 }

@@ -208,6 +208,15 @@ func TestDoctor_PgBouncer(t *testing.T) {
 	require.Contains(t, oneSpaced(r.stdout), "asks for no prepared statements")
 }
 
+// The connection string may be that of an application's pool.
+func TestDoctor_PoolsConnectionString(t *testing.T) {
+	t.Parallel()
+
+	db := pgtest.New(t)
+	r := doctor(t, &pgtest.DB{Schema: db.Schema, URL: db.URL + "&pool_max_conns=8&pool_min_conns=1"}, nil)
+	require.Zero(t, r.code, r.stdout+r.stderr)
+}
+
 func TestDoctor_SynchronousCommit(t *testing.T) {
 	t.Parallel()
 
