@@ -106,6 +106,35 @@ func TestReadServer_SynchronousCommit(t *testing.T) {
 	require.Contains(t, findings[0].Found, "on this connection")
 }
 
+// A setting for the whole database is everybody's. A superuser's is that of a
+// person, unless it is who looks.
+func TestReadServer_SynchronousCommitOfOthers(t *testing.T) {
+	t.Parallel()
+
+	db := pgtest.New(t)
+	_, conn := role(t, db, "", schema.Application)
+	var database string
+	var super bool
+	require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT quote_ident(current_database()), rolsuper FROM pg_roles WHERE rolname = session_user`).Scan(&database, &super))
+	server, err := doctor.ReadServer(t.Context(), conn, db.Schema)
+	require.NoError(t, err)
+	before := server.CommitOff
+
+	tx, err := db.Pool.Begin(t.Context()) // nobody else sees this
+	require.NoError(t, err)
+	defer tx.Rollback(t.Context()) //nolint:errcheck // that is the point
+	_, err = tx.Exec(t.Context(), `ALTER DATABASE `+database+` SET synchronous_commit = off`)
+	require.NoError(t, err)
+	if super {
+		person := "semel_test_" + strings.ToLower(rand.Text()[:16])
+		_, err = tx.Exec(t.Context(), `CREATE ROLE `+person+` SUPERUSER LOGIN; ALTER ROLE `+person+` SET synchronous_commit = off`)
+		require.NoError(t, err)
+	}
+	server, err = doctor.ReadServer(t.Context(), tx, db.Schema)
+	require.NoError(t, err)
+	require.Equal(t, append([]string{"ALTER DATABASE " + database}, before...), server.CommitOff)
+}
+
 func TestServer_Durability(t *testing.T) {
 	t.Parallel()
 
