@@ -115,5 +115,6 @@ func (in *Inbox) leave(ctx context.Context, tx pgx.Tx, t *task) error {
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("take the message out of the inbox: %w", err)
 	}
+	in.observe(ctx, Event{Kind: Leaving, Message: t.msg, Attempt: t.attempts + 1})
 	return nil
 }
