@@ -86,6 +86,8 @@ func (d *doctorCall) run(ctx context.Context) error {
 		return d.usage("-queues needs -amqp-management or $%s, for example http://user@localhost:15672", managementVariable)
 	case given["amqp-management"] && !withManagement:
 		return d.usage("say with -queues which queues to look at")
+	case d.topics != "" && len(list(d.topics)) == 0, withManagement && len(list(d.queues)) == 0:
+		return d.usage("-topics and -queues are names, as a,b")
 	case given["retention"] && d.retention == 0:
 		return d.usage("-retention must be more than 0")
 	case d.consumer != "" && dedup.CheckConsumer(d.consumer) != nil:
@@ -129,9 +131,16 @@ func (d *doctorCall) run(ctx context.Context) error {
 	return d.tell(findings)
 }
 
-// list are the parts of a flag that names several things.
+// list are the parts of a flag that names several things. Names may have spaces
+// inside.
 func list(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // examineDatabase makes all checks that need no broker. An error is one that keeps

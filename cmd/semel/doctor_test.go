@@ -282,6 +282,8 @@ func TestDoctor_Refused(t *testing.T) {
 		{name: "LoginWithoutSecret", args: []string{"-kafka", "a:1", "-kafka-login", "plain"}, want: "-kafka-login needs $KAFKA_USERNAME and $KAFKA_PASSWORD"},
 		{name: "QueuesWithoutBroker", args: []string{"-queues", "a"}, want: "-queues needs -amqp-management or $AMQP_MANAGEMENT_URL"},
 		{name: "BrokerWithoutQueues", args: []string{"-amqp-management", "http://a"}, want: "say with -queues which queues to look at"},
+		{name: "NoTopics", args: []string{"-kafka", "a:1", "-topics", ", "}, want: "-topics and -queues are names"},
+		{name: "NoQueues", args: []string{"-amqp-management", "http://a", "-queues", ","}, want: "-topics and -queues are names"},
 		{name: "BadManagement", args: []string{"-amqp-management", "amqp://user:hunter2@host", "-queues", "a"}, want: "it is not like http://user:password@host:15672"},
 		{name: "NoRetention", args: []string{"-retention", "0d"}, want: "-retention must be more than 0"},
 		{name: "BadRetention", args: []string{"-retention", "long"}, want: "it must be like 10m, 36h or 14d"},
