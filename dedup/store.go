@@ -19,10 +19,10 @@ type Store struct {
 }
 
 type queries struct {
-	schema                                                        string // its name
-	claim, claimTimed, reclaimTimed, reopen, seen, consumerName, register string
-	purgeTurn, purgeStart, purge, watermark                       string
-	settingsNote, settingsLoad                                    string
+	schema                                                                                     string // its name
+	claim, claimTimed, reclaimTimed, reopen, claimMany, seenMany, seen, consumerName, register string
+	purgeTurn, purgeStart, purge, watermark                                                    string
+	settingsNote, settingsLoad                                                                 string
 }
 
 //go:embed queries/claim.sql
@@ -33,6 +33,12 @@ var claimTimedSQL string
 
 //go:embed queries/reclaim_timed.sql
 var reclaimTimedSQL string
+
+//go:embed queries/claim_many.sql
+var claimManySQL string
+
+//go:embed queries/seen_many.sql
+var seenManySQL string
 
 //go:embed queries/reopen.sql
 var reopenSQL string
@@ -80,6 +86,8 @@ func newQueries(schemaName string) *queries {
 		claim:        schema.Qualify(claimSQL, schemaName),
 		claimTimed:   schema.Qualify(claimTimedSQL, schemaName),
 		reclaimTimed: schema.Qualify(reclaimTimedSQL, schemaName),
+		claimMany:    schema.Qualify(claimManySQL, schemaName),
+		seenMany:     schema.Qualify(seenManySQL, schemaName),
 		reopen:       schema.Qualify(reopenSQL, schemaName),
 		seen:         schema.Qualify(seenSQL, schemaName),
 		consumerName: schema.Qualify(consumerNameSQL, schemaName),
@@ -122,6 +130,9 @@ type Limits struct{ lock, idle any } // as the claim takes them: text, boxed onc
 func NewLimits(lock, idle time.Duration) Limits {
 	return Limits{lock: milliseconds(lock), idle: milliseconds(idle)}
 }
+
+// Lock is the first of them as the setting lock_timeout takes it.
+func (l Limits) Lock() any { return l.lock }
 
 // QueueClaim queues the claims of entries on b, right behind
 // [pgx.Batch.BeginTx]. Again says that the caller holds these messages (a

@@ -26,7 +26,7 @@ type tables struct {
 type queries struct {
 	lock, behind, store, take, nextDue, renew, release, retry, putBehind, remove, goOn, park, resumeStuck string
 
-	journalBegin, journalEnd, isFull string
+	journalBegin, journalEnd, isFull, ends string
 
 	decideLetter, enqueue string
 }
@@ -79,6 +79,9 @@ var journalEndSQL string
 //go:embed queries/is_full.sql
 var isFullSQL string
 
+//go:embed queries/ends.sql
+var endsSQL string
+
 //go:embed queries/decide_letter.sql
 var decideLetterSQL string
 
@@ -102,7 +105,7 @@ func newTables(schemaName string) *tables {
 			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takeSQL), nextDue: q(nextDueSQL),
 			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
 			remove: q(removeSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL),
-			journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), isFull: q(isFullSQL),
+			journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), isFull: q(isFullSQL), ends: q(endsSQL),
 			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL),
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -232,4 +233,31 @@ func TestStrict_ManyBehind(t *testing.T) {
 	mended.Store(true)
 	require.Eventually(t, func() bool { return b.inboxRows(t) == 0 }, deadline, tick)
 	require.Equal(t, want, h.seen(t))
+}
+
+func TestStoreAll(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	h := b.sequence(t, func(*handler.Message) error { return nil })
+	in := b.inbox(t, h.handle, inbox.Config{Ordering: inbox.Strict})
+	_, err := in.Store(t.Context(), keyed("a1", "a"))
+	require.NoError(t, err)
+	other := keyed("a1", "a")
+	other.Payload = []byte("another")
+	huge := keyed("a5", "a")
+	huge.Type = "a\x00b" // no text: kept all the same
+
+	outcomes, err := in.StoreAll(t.Context(), []*handler.Message{
+		keyed("a2", "a"), keyed("a1", "a"), message(""), keyed("a3", "a"), keyed("a2", "a"), other, keyed("b1", "b"), huge,
+	})
+	require.NoError(t, err)
+	require.Equal(t, []handler.Outcome{
+		handler.Stored, handler.Duplicate, handler.Dead, handler.Stored, handler.Duplicate, handler.Mismatch, handler.Stored, handler.Stored,
+	}, outcomes)
+	require.Equal(t, 2, b.count(t, `SELECT count(*) FROM inbox_messages WHERE ready_at IS NOT NULL`))
+	works(t, in)
+	require.Eventually(t, func() bool { return b.inboxRows(t) == 0 }, deadline, tick)
+	require.Equal(t, []string{"a1", "a2", "a3", "a5"}, slices.DeleteFunc(h.seen(t), func(id string) bool { return id == "b1" }))
+	require.Len(t, h.seen(t), 5)
 }

@@ -21,6 +21,17 @@ const (
 	cut     = " cut"
 )
 
+// Columns are the names of what Values returns.
+func Columns() []string {
+	return []string{
+		"message_text", "raw_id", "message_type", "key", "message_version",
+		"correlation_id", "causation_id", "source", "content_type", "occurred_at",
+		"payload", "header_names", "header_values", "header_tags",
+		"origin_transport", "origin_topic", "origin_partition", "origin_offset", "origin_position",
+		"origin_exchange", "origin_routing_key", "origin_time", "origin_redelivered", "altered",
+	}
+}
+
 // Values returns the columns of m, the last one, altered, with all that was
 // noted so far.
 func (a *Alterations) Values(m *handler.Message) []any {
