@@ -223,7 +223,7 @@ func (in *Inbox) copiedRow(t *task, ends map[int64]*keyEnd, now time.Time) ([]an
 			ready.Valid = false // behind it
 		}
 		if most := int64(in.cfg.MaxStoredPerKey); in.ordered(t) && most > 0 && end.last-end.first+1 >= most {
-			return nil, fmt.Errorf("%w: %d messages of key %.64q wait in it (MaxStoredPerKey)", ErrFull, most, printable(string(t.msg.Key)))
+			return nil, in.tooManyOfKey(t)
 		}
 		end.last++
 		end.waits = true

@@ -83,5 +83,11 @@ func (in *Inbox) check(ctx context.Context) error {
 	if err := in.checkRoute(ctx); err != nil {
 		return err
 	}
-	return in.explainPooler(in.store.Register(ctx, in.pool, in.consumer))
+	if err := in.checkIsolation(ctx); err != nil {
+		return err
+	}
+	if err := in.store.Register(ctx, in.pool, in.consumer); err != nil {
+		return in.explainPooler(err)
+	}
+	return in.explainPooler(in.store.NoteSettings(ctx, in.pool, in.consumer, in.cfg.settings(in.pool.Config().MaxConns)))
 }

@@ -330,3 +330,16 @@ func setDefault[T comparable](field *T, value T) {
 		*field = value
 	}
 }
+
+// settings is what semel doctor compares with the database and the broker.
+func (c Config) settings(maxConns int32) dedup.Settings {
+	tooOld := "dead_letter"
+	if c.TooOld == TooOldRun {
+		tooOld = "run"
+	}
+	return dedup.Settings{
+		Workers: c.Workers, PoolSize: int(maxConns), Retention: c.Retention, HandlerTimeout: c.HandlerTimeout, MaxPayload: c.MaxPayload,
+		Ordering: c.Ordering.String(), TooOld: tooOld,
+		RetryAttempts: c.Retry.Attempts, RetryMaxAge: c.Retry.MaxAge, DeadLetterRetention: c.DeadLetterRetention,
+	}
+}

@@ -120,9 +120,8 @@ func (in *Inbox) mismatch(ctx context.Context, t *task) verdict {
 	if in.cfg.Mismatch == MismatchSkip {
 		return verdict{kind: settled, outcome: handler.Mismatch}
 	}
-	cause := fmt.Errorf("message id was seen before with another payload (fingerprint %d)", t.identity.fingerprint.Int64)
 	letter := in.letter(t)
-	letter.Reason, letter.Errors = dlq.Mismatch, []string{cause.Error()}
+	letter.Reason, letter.Errors = dlq.Mismatch, []string{mismatched(t).Error()}
 	v := in.inTx(context.WithoutCancel(ctx), func(ctx context.Context, tx pgx.Tx) (handler.Outcome, error) {
 		return handler.Mismatch, in.add(ctx, tx, t, letter)
 	})
@@ -130,6 +129,10 @@ func (in *Inbox) mismatch(ctx context.Context, t *task) verdict {
 		in.announce(ctx, t, letter)
 	}
 	return v
+}
+
+func mismatched(t *task) error {
+	return fmt.Errorf("message id was seen before with another payload (fingerprint %d)", t.identity.fingerprint.Int64)
 }
 
 // countAgain notes a further copy of a message without a usable id.

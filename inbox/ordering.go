@@ -1,7 +1,10 @@
 package inbox
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/jackc/pgx/v5"
@@ -35,7 +38,7 @@ const (
 	ViaInbox
 )
 
-var orderingNames = [...]string{PerKey: "per-key", Strict: "strict", ViaInbox: "via-inbox"}
+var orderingNames = [...]string{PerKey: "per_key", Strict: "strict", ViaInbox: "via_inbox"}
 
 // String returns the ordering's name.
 func (o Ordering) String() string {
@@ -92,5 +95,45 @@ func (q *queries) queueLock(b *pgx.Batch, consumerID int32, key pgtype.Int8) {
 	b.Queue(q.lock, lockNumber(consumerID, key))
 }
 
+// ErrUnordered is returned by [Inbox.Run] when ordering [Strict] is asked for and
+// the source does not keep the order of a key.
+var ErrUnordered = errors.New("source does not keep the order of a key")
+
 // checkOrder refuses a source that cannot keep the order that was asked for.
-func (in *Inbox) checkOrder(handler.Source) error { return nil }
+func (in *Inbox) checkOrder(src handler.Source) error {
+	if in.cfg.Ordering != Strict {
+		return nil
+	}
+	ordered, ok := src.(handler.OrderedSource)
+	if !ok {
+		return fmt.Errorf("%w: ordering %s was asked for, and %T has no KeepsOrder (handler.OrderedSource)", ErrUnordered, Strict, src)
+	}
+	if err := ordered.KeepsOrder(); err != nil {
+		return fmt.Errorf("%w: ordering %s was asked for: %w", ErrUnordered, Strict, err)
+	}
+	return nil
+}
+
+// ErrIsolation is returned at start when messages of a key are to keep their order
+// and transactions do not see what others commit meanwhile.
+var ErrIsolation = errors.New("transactions are not READ COMMITTED")
+
+// checkIsolation finds out what isolation the handlers' transactions have, by
+// whatever set it.
+func (in *Inbox) checkIsolation(ctx context.Context) error {
+	if in.cfg.Ordering == PerKey {
+		return nil
+	}
+	var level string
+	err := pgx.BeginTxFunc(ctx, in.pool, in.cfg.TxOptions, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT current_setting('transaction_isolation')`, pgx.QueryExecModeExec).Scan(&level)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("look at the isolation of transactions: %w", in.explainPooler(err))
+	case level != string(pgx.ReadCommitted):
+		return fmt.Errorf("%w but %q, and ordering %s was asked for: who takes a message out of the inbox must see what came behind it; set TxOptions.IsoLevel to pgx.ReadCommitted and take row locks where a handler needs more",
+			ErrIsolation, level, in.cfg.Ordering)
+	}
+	return nil
+}

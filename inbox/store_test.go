@@ -261,3 +261,57 @@ func TestStoreAll(t *testing.T) {
 	require.Equal(t, []string{"a1", "a2", "a3", "a5"}, slices.DeleteFunc(h.seen(t), func(id string) bool { return id == "b1" }))
 	require.Len(t, h.seen(t), 5)
 }
+
+func TestStoreTx(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	in := b.inbox(t, effect, inbox.Config{})
+	works(t, in)
+	gone := errors.New("the caller's own")
+	store := func(msg *handler.Message, want handler.Outcome, result error) {
+		err := pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
+			outcome, err := in.StoreTx(t.Context(), tx, msg)
+			require.NoError(t, err)
+			require.Equal(t, want, outcome)
+			return result
+		})
+		require.ErrorIs(t, err, result)
+	}
+	store(message("evt_1"), handler.Stored, gone)
+	require.Zero(t, b.inboxRows(t), "it was rolled back with the caller's transaction")
+	store(message("evt_1"), handler.Stored, nil)
+	store(message("evt_1"), handler.Duplicate, nil)
+	other := message("evt_1")
+	other.Payload = []byte("another")
+	store(other, handler.Mismatch, nil)
+	store(message(""), handler.Dead, nil)
+	store(message(""), handler.Duplicate, nil)
+	require.Eventually(t, func() bool { return b.effects(t, "evt_1") == 1 && b.inboxRows(t) == 0 }, deadline, tick)
+	require.Len(t, b.letters(t), 2)
+}
+
+// Who takes a message out of a key must see what came behind it meanwhile.
+func TestStrict_NeedsReadCommitted(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	pool := b.with(t, map[string]string{"default_transaction_isolation": "repeatable read"})
+	in := b.inboxOn(t, pool, "shipping", effect, inbox.Config{Ordering: inbox.Strict})
+	_, err := in.Process(t.Context(), message("evt_1"))
+	require.ErrorIs(t, err, inbox.ErrIsolation)
+	require.ErrorContains(t, err, "repeatable read")
+	in = b.inboxOn(t, pool, "shipping", effect, inbox.Config{Ordering: inbox.Strict, TxOptions: pgx.TxOptions{IsoLevel: pgx.ReadCommitted}})
+	_, err = in.Process(t.Context(), message("evt_1"))
+	require.NoError(t, err)
+}
+
+// A source that says nothing about order cannot be trusted with it.
+func TestStrict_NeedsAnOrderedSource(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	in := b.inbox(t, effect, inbox.Config{Ordering: inbox.Strict})
+	err := in.Run(t.Context(), sourceFunc(func(context.Context, handler.Sink) error { return nil }))
+	require.ErrorIs(t, err, inbox.ErrUnordered)
+}

@@ -114,13 +114,17 @@ func (in *Inbox) postpone(ctx context.Context, t *task) verdict {
 		return in.judgeOwn(ctx, err)
 	case row == rowRefused:
 		in.rollback(ctx, tx)
-		return verdict{kind: full, err: fmt.Errorf("%w: %d messages of key %.64q wait in it (MaxStoredPerKey)", ErrFull, in.cfg.MaxStoredPerKey, printable(string(t.msg.Key)))}
+		return verdict{kind: full, err: in.tooManyOfKey(t)}
 	}
 	in.observe(ctx, Event{Kind: Storing, Message: t.msg, Attempt: t.attempts})
 	if v = in.commit(ctx, tx, t, handler.Stored); v.kind == settled && row == rowReady && t.later.delay == 0 {
 		in.wakeWorker()
 	}
 	return v
+}
+
+func (in *Inbox) tooManyOfKey(t *task) error {
+	return fmt.Errorf("%w: %d messages of key %.64q wait in it (MaxStoredPerKey)", ErrFull, in.cfg.MaxStoredPerKey, printable(string(t.msg.Key)))
 }
 
 // newRow is a message as it is to be stored. Letter is its dead letter, 0 if it

@@ -25,6 +25,7 @@ func TestTrips(t *testing.T) {
 	oneStatement := effect
 	refused := func(context.Context, pgx.Tx, *handler.Message) error { return handler.Permanent(refusal) }
 	prepare := func(context.Context, *handler.Message) error { return nil }
+	later := func(context.Context, pgx.Tx, *handler.Message) error { return handler.RetryAfter(time.Hour, refusal) }
 
 	tests := []struct {
 		name   string
@@ -35,6 +36,21 @@ func TestTrips(t *testing.T) {
 		want   int64
 	}{
 		{name: "Handled", h: oneStatement, msg: message("evt_1"), want: 3},
+		{name: "HandledWithKey", h: oneStatement, msg: keyed("evt_1", "k"), want: 3},
+		{name: "HandledStrict", h: oneStatement, cfg: inbox.Config{Ordering: inbox.Strict}, msg: keyed("evt_1", "k"), want: 3}, // the look at its key rides along
+		{
+			name: "StrictBehind", h: later, cfg: inbox.Config{Ordering: inbox.Strict, Retry: retries},
+			before: []*handler.Message{keyed("evt_0", "k")}, msg: keyed("evt_1", "k"), want: 2 + 3, // ROLLBACK, then stored
+		},
+		{
+			name: "Stored", h: later, cfg: inbox.Config{Retry: retries},
+			before: []*handler.Message{message("evt_0")}, msg: message("evt_1"), want: 2 + 3, // the failed attempt, then stored
+		},
+		{
+			name: "StoredAsTheFirst", h: later, cfg: inbox.Config{Retry: retries},
+			msg: message("evt_1"), want: 2 + 4, // a look whether there is room, every few seconds
+		},
+		{name: "ViaInbox", h: refused, cfg: inbox.Config{Ordering: inbox.ViaInbox}, before: []*handler.Message{keyed("evt_0", "k")}, msg: keyed("evt_1", "k"), want: 3},
 		{name: "Duplicate", h: oneStatement, before: []*handler.Message{message("evt_1")}, msg: message("evt_1"), want: 2},
 		{name: "WithPrepare", h: oneStatement, cfg: inbox.Config{Prepare: prepare}, msg: message("evt_1"), want: 4},
 		{name: "DeadLetter", h: refused, msg: message("evt_1"), want: 2 + 3}, // the failed attempt, then the dead letter
