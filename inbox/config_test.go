@@ -58,10 +58,56 @@ func TestNew_Defaults(t *testing.T) {
 			require.Equal(t, 10_000, cfg.MaxInFlight)
 			require.Equal(t, 64<<20, cfg.MaxInFlightBytes)
 			require.Equal(t, 14*24*time.Hour, cfg.Retention)
+			require.Equal(t, inbox.Retry{Attempts: 8, Delay: time.Second, MaxDelay: 30 * time.Second, MaxAge: 24 * time.Hour}, cfg.Retry)
+			require.Nil(t, cfg.RetryOf)
+			require.Equal(t, inbox.PerKey, cfg.Ordering)
+			require.Equal(t, 10_000_000, cfg.MaxStored)
+			require.Equal(t, 100_000, cfg.MaxStoredPerKey)
+			require.Equal(t, time.Minute, cfg.Lease)
+			require.Equal(t, max(4*tt.workers, 16), cfg.WorkAhead)
+			require.Empty(t, cfg.DeadLetterOwner)
+			require.Nil(t, cfg.OnDeadLetter)
+			require.Zero(t, cfg.DeadLetterRetention)
+			require.Zero(t, cfg.DeadLetterRedactAfter)
 			require.Equal(t, inbox.TooOldDeadLetter, cfg.TooOld)
 			require.Equal(t, inbox.BadIDDeadLetter, cfg.BadID)
 			require.Equal(t, inbox.MismatchDeadLetter, cfg.Mismatch)
 			require.Equal(t, pgx.TxOptions{}, cfg.TxOptions)
+		})
+	}
+}
+
+// How many attempts are quick and how many there are in all follow from each
+// other where only one is given.
+func TestNew_Attempts(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name                      string
+		quick, all                int
+		wantQuick, wantAll        int
+		maxStored, wantMaxStored  int
+		workAhead, wantsWorkAhead int
+	}{
+		{name: "FewInAll", all: 2, wantQuick: 2, wantAll: 2, wantMaxStored: 10_000_000, wantsWorkAhead: 32},
+		{name: "ManyInAll", all: 100, wantQuick: 3, wantAll: 100, maxStored: -1, wantMaxStored: -1, wantsWorkAhead: 32},
+		{name: "ManyQuick", quick: 10, wantQuick: 10, wantAll: 10, wantMaxStored: 10_000_000, wantsWorkAhead: 32},
+		{name: "FewQuick", quick: 1, wantQuick: 1, wantAll: 8, wantMaxStored: 10_000_000, workAhead: 1, wantsWorkAhead: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			in, err := inbox.New(lazyPool(t, "10"), "shipping", nothing, inbox.Config{
+				QuickAttempts: tt.quick, Retry: inbox.Retry{Attempts: tt.all}, MaxStored: tt.maxStored, WorkAhead: tt.workAhead,
+			})
+			require.NoError(t, err)
+
+			cfg := inbox.ConfigOf(in)
+			require.Equal(t, tt.wantQuick, cfg.QuickAttempts)
+			require.Equal(t, tt.wantAll, cfg.Retry.Attempts)
+			require.Equal(t, tt.wantMaxStored, cfg.MaxStored)
+			require.Equal(t, tt.wantsWorkAhead, cfg.WorkAhead)
 		})
 	}
 }
@@ -94,6 +140,38 @@ func TestNew_ImpossibleValues(t *testing.T) {
 			want: "Retention is 24h0m0s; it must be at least twice HandlerTimeout, which is 13h0m0s",
 		},
 		{name: "UnknownTooOld", consumer: "c", handler: nothing, cfg: inbox.Config{TooOld: 2}, want: "TooOld is 2"},
+		{name: "NegativeLease", consumer: "c", handler: nothing, cfg: inbox.Config{Lease: -1}, want: "Lease is -1ns"},
+		{name: "LongLease", consumer: "c", handler: nothing, cfg: inbox.Config{Lease: 25 * time.Hour}, want: "Lease is 25h0m0s; it must be between 1ms and 24h"},
+		{name: "NegativeWorkAhead", consumer: "c", handler: nothing, cfg: inbox.Config{WorkAhead: -1}, want: "WorkAhead is -1"},
+		{name: "UnknownOrdering", consumer: "c", handler: nothing, cfg: inbox.Config{Ordering: 3}, want: "Ordering is 3"},
+		{
+			name: "OrderUnderSnapshots", consumer: "c", handler: nothing, cfg: inbox.Config{Ordering: inbox.Strict, TxOptions: pgx.TxOptions{IsoLevel: pgx.Serializable}},
+			want: `Ordering strict needs "read committed"`,
+		},
+		{
+			name: "FewerThanQuick", consumer: "c", handler: nothing, cfg: inbox.Config{QuickAttempts: 4, Retry: inbox.Retry{Attempts: 3}},
+			want: "Retry.Attempts is 3; it must be at least QuickAttempts, which is 4",
+		},
+		{name: "NegativeDelay", consumer: "c", handler: nothing, cfg: inbox.Config{Retry: inbox.Retry{Delay: -1}}, want: "Retry.Delay is -1ns"},
+		{
+			name: "MaxDelayBelowDelay", consumer: "c", handler: nothing, cfg: inbox.Config{Retry: inbox.Retry{Delay: time.Minute}},
+			want: "Retry.MaxDelay is 30s; it must not be below Retry.Delay, which is 1m0s",
+		},
+		{
+			name: "MaxAgeBelowMaxDelay", consumer: "c", handler: nothing, cfg: inbox.Config{Retry: inbox.Retry{MaxDelay: 25 * time.Hour}},
+			want: "Retry.MaxAge is 24h0m0s; it must be between Retry.MaxDelay, which is 25h0m0s",
+		},
+		{
+			name: "RetentionBelowTheSchedule", consumer: "c", handler: nothing, cfg: inbox.Config{Retry: inbox.Retry{MaxAge: 14 * 24 * time.Hour}},
+			want: "Retention is 336h0m0s; it must be longer than Retry.MaxAge and Retry.MaxDelay together",
+		},
+		{name: "BadOwner", consumer: "c", handler: nothing, cfg: inbox.Config{DeadLetterOwner: "a\x00b"}, want: "DeadLetterOwner"},
+		{name: "NegativeLetterRetention", consumer: "c", handler: nothing, cfg: inbox.Config{DeadLetterRetention: -1}, want: "DeadLetterRetention is -1ns"},
+		{name: "NegativeRedact", consumer: "c", handler: nothing, cfg: inbox.Config{DeadLetterRedactAfter: -1}, want: "DeadLetterRedactAfter -1ns"},
+		{
+			name: "RedactAfterDelete", consumer: "c", handler: nothing, cfg: inbox.Config{DeadLetterRetention: 24 * time.Hour, DeadLetterRedactAfter: 24 * time.Hour},
+			want: "DeadLetterRedactAfter is 24h0m0s; it must be below DeadLetterRetention",
+		},
 		{name: "BadSchema", consumer: "c", handler: nothing, cfg: inbox.Config{Schema: "a\x00b"}, want: "schema"},
 	}
 	for _, tt := range tests {

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/semel-go/semel/dedup"
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
 )
 
 // maxDeaths is how many processes a message may take along. When the first one
-// died it was one of many that were under way, and nobody knew which; from then
-// on it runs alone, and the journal knows.
+// died it was one of many that were under way; when the second did, one of those
+// that the journal knows. From then on it runs alone, and is found out.
 const maxDeaths = 3
 
 // errCrashed is why a message is dead that killed its process every time.
@@ -35,9 +34,13 @@ func (in *Inbox) suspicious(t *task) bool {
 // the user's code.
 func (in *Inbox) identifiesItself() bool { return in.cfg.ID == nil && in.cfg.Fingerprint == nil }
 
-// suspect makes a message that may have killed a process run alone among its
-// like, and notes that in the journal before any of the user's code runs. What it
-// returns ends that. A message that killed too many is buried instead.
+// suspect notes in the journal that a message runs that may have killed a process,
+// before any of the user's code does. One that was under way in two deaths runs
+// alone among its like; one that killed too many is buried instead. What it
+// returns ends that.
+//
+// The first time they run beside each other: after the death of a Kafka consumer
+// there can be ten thousand suspects, and all but one have done nothing.
 func (in *Inbox) suspect(ctx context.Context, t *task) (through func(), err error) {
 	t.journal = surrogateID(t.msg)
 	if t.stored != nil || in.identifiesItself() {
@@ -47,23 +50,29 @@ func (in *Inbox) suspect(ctx context.Context, t *task) (through func(), err erro
 			return func() {}, err
 		}
 	}
-	if err := in.alone(ctx, t); err != nil {
+	release := func() {}
+	begun, err := in.inJournal(ctx, t, in.rows.journaled)
+	if err == nil && begun > 0 {
+		err = in.alone(ctx, t)
+		release = func() { in.suspects <- struct{}{} }
+	}
+	if err != nil {
 		return nil, err
 	}
-	deaths, err := in.beginJournal(ctx, t)
+	deaths, err := in.inJournal(ctx, t, in.rows.journalBegin)
 	if err != nil {
-		in.suspects <- struct{}{}
+		release()
 		return nil, err
 	}
 	if deaths >= maxDeaths {
-		in.bury(t, dlq.Crashed, fmt.Errorf("%w: %d times it was under way when one died, %d times alone", errCrashed, deaths, deaths-1))
+		in.bury(t, dlq.Crashed, fmt.Errorf("%w: it was under way when %d died, the last time alone", errCrashed, deaths))
 		if !in.identifiesItself() && t.stored == nil { // the user's code may be what kills
 			in.identifyAs(t, t.msg.ID, in.cfg.unaskedID(), 0, false)
 		}
 	}
 	return func() {
 		in.endJournal(ctx, t)
-		in.suspects <- struct{}{}
+		release()
 	}, nil
 }
 
@@ -90,7 +99,7 @@ func (in *Inbox) settledBefore(ctx context.Context, t *task) (bool, error) {
 	}
 }
 
-// alone waits until no other suspect runs in this process.
+// alone waits until no other suspect runs alone in this process.
 func (in *Inbox) alone(ctx context.Context, t *task) error {
 	select {
 	case <-in.suspects:
@@ -115,27 +124,23 @@ func (in *Inbox) alone(ctx context.Context, t *task) error {
 	return nil
 }
 
-// beginJournal notes that the message runs, and returns in how many deaths it was
-// under way, the one that made it a suspect among them.
-func (in *Inbox) beginJournal(ctx context.Context, t *task) (deaths int, err error) {
+// inJournal runs a statement on the message's row in the journal, until the
+// database answers, and returns how many attempts stand there. Attempts that began
+// are deaths: the one that made the message a suspect stands for this one, which
+// has not ended yet.
+func (in *Inbox) inJournal(ctx context.Context, t *task, sql string) (attempts int, err error) {
 	for {
-		deaths, err = in.journalBegins(ctx, t.journal)
+		timed, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+		err := in.pool.QueryRow(timed, sql, in.consumerID, t.journal).Scan(&attempts)
+		cancel()
 		if err == nil {
-			return deaths, nil
+			return attempts, nil
 		}
-		if err := in.wait(ctx, t, in.judgeOwn(ctx, err)); err != nil {
+		v := in.judgeOwn(ctx, fmt.Errorf("note in the journal that the message runs: %w", err))
+		if err := in.wait(ctx, t, v); err != nil {
 			return 0, err
 		}
 	}
-}
-
-func (in *Inbox) journalBegins(ctx context.Context, id dedup.ID) (begun int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-	defer cancel()
-	if err := in.pool.QueryRow(ctx, in.rows.journalBegin, in.consumerID, id).Scan(&begun); err != nil {
-		return 0, fmt.Errorf("note in the journal that the message runs: %w", err)
-	}
-	return begun, nil
 }
 
 // endJournal notes that the message ended without taking its process along.

@@ -26,9 +26,11 @@ type tables struct {
 type queries struct {
 	lock, behind, store, take, nextDue, renew, release, retry, putBehind, remove, goOn, park, resumeStuck string
 
-	journalBegin, journalEnd, isFull, ends string
+	journaled, journalBegin, journalEnd, isFull, ends string
 
 	decideLetter, enqueue string
+
+	status, list, content, countBefore, runNow, replayed string // for people
 }
 
 //go:embed queries/lock.sql
@@ -70,6 +72,9 @@ var parkSQL string
 //go:embed queries/resume_stuck.sql
 var resumeStuckSQL string
 
+//go:embed queries/journaled.sql
+var journaledSQL string
+
 //go:embed queries/journal_begin.sql
 var journalBeginSQL string
 
@@ -88,6 +93,24 @@ var decideLetterSQL string
 //go:embed queries/enqueue.sql
 var enqueueSQL string
 
+//go:embed queries/status.sql
+var statusSQL string
+
+//go:embed queries/list.sql
+var listSQL string
+
+//go:embed queries/content.sql
+var contentSQL string
+
+//go:embed queries/count_before.sql
+var countBeforeSQL string
+
+//go:embed queries/run_now.sql
+var runNowSQL string
+
+//go:embed queries/replayed.sql
+var replayedSQL string
+
 var defaultTables = newTables(schema.Default)
 
 // NewStore returns the inbox of another schema than the default.
@@ -105,8 +128,10 @@ func newTables(schemaName string) *tables {
 			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takeSQL), nextDue: q(nextDueSQL),
 			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
 			remove: q(removeSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL),
-			journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), isFull: q(isFullSQL), ends: q(endsSQL),
+			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), isFull: q(isFullSQL), ends: q(endsSQL),
 			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL),
+			status: q(statusSQL), list: q(listSQL), content: q(contentSQL), countBefore: q(countBeforeSQL),
+			runNow: q(runNowSQL), replayed: q(replayedSQL),
 		},
 	}
 }
