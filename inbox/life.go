@@ -44,6 +44,9 @@ func (in *Inbox) settle(ctx context.Context, t *task) (handler.Outcome, error) {
 	if err != nil {
 		return 0, err
 	}
+	if t.freed {
+		in.wakeWorker()
+	}
 	if t.stored == nil || outcome != handler.Stored { // put off: it was counted when it was stored
 		in.counters.outcomes[outcome].Add(1)
 	}
@@ -239,9 +242,18 @@ func (in *Inbox) outage(ctx context.Context, t *task, cause error) error {
 		return in.pause(ctx, t, delay, opens)
 	}
 	if err := in.probe(ctx); err != nil || t.outages > in.cfg.QuickAttempts {
-		return fmt.Errorf("%w: %w", ErrOutage, errors.Join(cause, err))
+		return outageError(cause, err)
 	}
 	return in.pause(ctx, t, delay, nil)
+}
+
+// outageError tells a caller what is away: the database, or what encodes payloads
+// for it.
+func outageError(cause, probe error) error {
+	if probe == nil && errors.Is(cause, handler.ErrCodec) {
+		return &codecError{cause}
+	}
+	return fmt.Errorf("%w: %w", ErrOutage, errors.Join(cause, probe))
 }
 
 // attrs are the attributes of every log line about a message.

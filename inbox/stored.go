@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/dedup"
 	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/msgrow"
 )
 
@@ -57,14 +59,10 @@ func interval(d time.Duration) pgtype.Interval {
 	return pgtype.Interval{Microseconds: d.Microseconds(), Valid: true}
 }
 
-// taskOf is what runs for a message of the inbox.
-func (in *Inbox) taskOf(s *stored, letter *dlq.Letter) *task {
-	t := &task{stored: s, attempts: s.attempts}
-	if letter != nil {
-		t.replay, t.msg = letter, letter.Message
-	} else {
-		t.msg = s.message.Message()
-	}
+// taskOf is what runs for a message of the inbox. Letter is the dead letter that
+// holds it, nil if the row does.
+func (in *Inbox) taskOf(s *stored, msg *handler.Message, letter *dlq.Letter) *task {
+	t := &task{stored: s, msg: msg, replay: letter, attempts: s.attempts}
 	if s.attempts > 0 {
 		t.failures.first = time.Now().Add(-s.failing)
 		t.failures.last = t.failures.first
@@ -94,7 +92,10 @@ func (in *Inbox) queueLeave(b *pgx.Batch, t *task) {
 	}
 	in.rows.queueLock(b, in.consumerID, t.stored.key)
 	b.Queue(in.rows.remove, in.consumerID, t.stored.id, nil)
-	b.Queue(in.rows.goOn, in.consumerID, t.stored.key)
+	b.Queue(in.rows.goOn, in.consumerID, t.stored.key).Exec(func(tag pgconn.CommandTag) error {
+		t.freed = tag.RowsAffected() > 0
+		return nil
+	})
 }
 
 // leave takes a message that was handled out of the inbox, and closes the dead

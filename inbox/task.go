@@ -42,6 +42,7 @@ type task struct {
 	buried    *burial       // set: the message is to be dead-lettered, not handled
 	later     *postponement // set: it is to be stored, or put off
 	waits     bool          // the look behind the claim found one of its key before it
+	freed     bool          // the next of its key is ready once this one's transaction is committed
 	journal   dedup.ID      // under what its attempt is journaled; zero: it is not
 	letterID  int64         // of its dead letter, once that is written
 	inDoubt   bool          // a COMMIT of it got no answer

@@ -16,12 +16,17 @@ import (
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/jitter"
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 const (
 	// pollAtRest is how long a worker that found nothing waits for what another
 	// process stores.
 	pollAtRest = time.Second
+
+	// lockedDelay is how long it waits at least: what is ready and was not taken is
+	// locked by somebody.
+	lockedDelay = 20 * time.Millisecond
 
 	// takeAtOnce bounds the rows that one statement takes.
 	takeAtOnce = 100
@@ -66,7 +71,7 @@ func (w *worker) pause(paused bool) {
 	w.mu.Lock()
 	w.paused = paused
 	w.mu.Unlock()
-	w.signal()
+	w.in.wakeWorker()
 }
 
 func (w *worker) signal() {
@@ -112,26 +117,28 @@ func (w *worker) takeAll(ctx context.Context, r *run) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var logged, resumed time.Time
+	more := false // than there was room for
 	for {
-		worthwhile := 1
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		case <-in.wake:
 		case <-w.changed:
-			worthwhile = in.cfg.WorkAhead / 4 // not a statement for each that ends
+			if !more || w.room() < min(in.cfg.WorkAhead/4, takeAtOnce) { // not a statement for each that ends
+				continue
+			}
 		}
+		timer.Reset(pollAtRest)
 		room := w.room()
-		if room == 0 || room < min(worthwhile, takeAtOnce) {
-			timer.Reset(pollAtRest)
+		if room == 0 { // something ends, or it goes on: then there is a signal
 			continue
 		}
 		if time.Since(resumed) > resumeEvery && in.resumeStuck(ctx) == nil {
 			resumed = time.Now()
 		}
 		w.giveBack(ctx)
-		rows, err := w.take(ctx, room)
+		rows, due, err := w.take(ctx, room)
 		if err != nil {
 			if ctx.Err() != nil {
 				return
@@ -144,18 +151,24 @@ func (w *worker) takeAll(ctx context.Context, r *run) {
 			timer.Reset(trouble.NextBackOff())
 			continue
 		}
-		trouble.Reset()
 		if len(rows) > 0 {
 			in.observe(ctx, Event{Kind: Taken, Messages: len(rows)})
 		}
-		for _, s := range rows {
-			w.deliver(ctx, r, s)
+		delivered, err := w.deliverAll(ctx, r, rows)
+		if err != nil && time.Since(logged) > refusalEvery {
+			logged = time.Now()
+			in.cfg.Logger.WarnContext(ctx, "messages of the inbox cannot be read; they are tried again",
+				slog.String("consumer", in.consumer), slog.Any("error", err))
 		}
-		if len(rows) == room {
-			timer.Reset(0)
-		} else {
-			timer.Reset(w.untilDue(ctx))
+		if err != nil && delivered == 0 {
+			timer.Reset(trouble.NextBackOff())
+			continue
 		}
+		trouble.Reset()
+		if more = len(rows) == room; more {
+			due = 0
+		}
+		timer.Reset(due)
 	}
 }
 
@@ -175,45 +188,72 @@ func (w *worker) out() int {
 	return len(w.held)
 }
 
-// take leases what is ready.
-func (w *worker) take(ctx context.Context, n int) ([]*stored, error) {
+// take leases what is ready, and says when to look again. A lease that a crash of
+// the server loses costs nothing but a second look, so its commit does not wait for
+// the disk.
+func (w *worker) take(ctx context.Context, n int) (taken []*stored, due time.Duration, err error) {
 	in := w.in
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
-	rows, err := in.pool.Query(ctx, in.rows.take, in.consumerID, w.owner, interval(in.cfg.Lease), n, int64(in.cfg.MaxInFlightBytes))
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*stored, error) {
-		s := &stored{owner: w.owner}
-		return s, s.scan(row)
+	b := &pgx.Batch{}
+	b.Queue("begin isolation level read committed")
+	b.Queue("select set_config('synchronous_commit', 'off', true)")
+	b.Queue(in.rows.take, in.consumerID, w.owner, interval(in.cfg.Lease), n, int64(in.cfg.MaxInFlightBytes)).Query(func(rows pgx.Rows) (err error) {
+		taken, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*stored, error) {
+			s := &stored{owner: w.owner}
+			return s, s.scan(row)
+		})
+		return err
 	})
+	due = pollAtRest
+	b.Queue(in.rows.nextDue, in.consumerID).QueryRow(func(row pgx.Row) error {
+		var until pgtype.Interval
+		if err := row.Scan(&until); err != nil || !until.Valid {
+			return err
+		}
+		due = min(max(duration(until), lockedDelay), pollAtRest)
+		return nil
+	})
+	b.Queue("commit")
+	conn, err := in.pool.Acquire(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer conn.Release() // one with an open transaction is thrown away
+	if err := conn.Conn().SendBatch(ctx, b).Close(); err != nil {
+		return nil, 0, err
+	}
+	return taken, due, nil
 }
 
-// untilDue is how long the worker may rest.
-func (w *worker) untilDue(ctx context.Context) time.Duration {
-	in := w.in
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-	defer cancel()
-	var due pgtype.Interval
-	if err := in.pool.QueryRow(ctx, in.rows.nextDue, in.consumerID).Scan(&due); err != nil || !due.Valid {
-		return pollAtRest // what is wrong shows at the next look
+// deliverAll hands messages to the engine, and returns how many it could, and what
+// kept it from the last that it could not. The lease of one that waits for those
+// before it is renewed as well.
+func (w *worker) deliverAll(ctx context.Context, r *run, rows []*stored) (delivered int, unreadable error) {
+	w.mu.Lock()
+	for _, s := range rows {
+		w.held[s.id] = struct{}{}
 	}
-	return min(max(duration(due), time.Millisecond), pollAtRest)
+	w.mu.Unlock()
+	for _, s := range rows {
+		msg, letter, err := w.in.read(ctx, s)
+		switch {
+		case err == nil:
+			delivered++
+			w.deliver(ctx, r, s, w.in.taskOf(s, msg, letter))
+		case ctx.Err() != nil: // it drains
+			w.ended(s.id, true)
+		default:
+			unreadable = err
+			w.in.leaveAlone(ctx, s, err)
+			w.ended(s.id, false)
+		}
+	}
+	return delivered, unreadable
 }
 
 // deliver hands a message to the engine.
-func (w *worker) deliver(ctx context.Context, r *run, s *stored) {
-	in := w.in
-	letter, err := in.letterOf(ctx, s)
-	if err != nil {
-		in.leaveAlone(ctx, s, err)
-		return
-	}
-	t := in.taskOf(s, letter)
-	w.mu.Lock()
-	w.held[s.id] = struct{}{}
-	w.mu.Unlock()
+func (w *worker) deliver(ctx context.Context, r *run, s *stored, t *task) {
 	d := &handler.Delivery{
 		Message:  t.msg,
 		Settled:  func() { w.ended(s.id, false) },
@@ -239,30 +279,32 @@ func (w *worker) ended(id dedup.ID, returned bool) {
 // as it stands.
 var errUnreadable = errors.New("the message cannot be read")
 
-// letterOf loads the dead letter that holds the message. Nil: the row does.
-func (in *Inbox) letterOf(ctx context.Context, s *stored) (*dlq.Letter, error) {
-	if s.letterID == 0 {
-		return nil, nil
-	}
+// read returns the message of a row, and the dead letter that holds it. Nil: the
+// row does.
+func (in *Inbox) read(ctx context.Context, s *stored) (*handler.Message, *dlq.Letter, error) {
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
-	letter, err := in.letters.Load(ctx, in.pool, s.letterID)
+	if s.letterID == 0 {
+		msg, err := in.decoded(ctx, s)
+		return msg, nil, err
+	}
+	letter, err := in.load(ctx, s.letterID)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case !letter.RedactedAt.IsZero():
-		return nil, fmt.Errorf("%w: the payload of dead letter %d was deleted", errUnreadable, s.letterID)
+		return nil, nil, fmt.Errorf("%w: the payload of dead letter %d was deleted", errUnreadable, s.letterID)
 	case letter.ConsumerID != in.consumerID:
-		return nil, fmt.Errorf("%w: dead letter %d is another consumer's", errUnreadable, s.letterID)
+		return nil, nil, fmt.Errorf("%w: dead letter %d is another consumer's", errUnreadable, s.letterID)
 	}
-	return letter, nil
+	return letter.Message, letter, nil
 }
 
 // leaveAlone puts a row off that cannot be read, and says so in it. An outage
 // is over at the next look.
 func (in *Inbox) leaveAlone(ctx context.Context, s *stored, cause error) {
 	delay := time.Second
-	if errors.Is(cause, errUnreadable) || errors.Is(cause, dlq.ErrNotFound) {
+	if errors.Is(cause, errUnreadable) || errors.Is(cause, dlq.ErrNotFound) || errors.Is(cause, handler.ErrCodec) && !msgrow.IsAway(cause) {
 		delay = unreadableDelay
 		in.cfg.Logger.ErrorContext(ctx, "a message of the inbox cannot be read and is left alone: a person must decide",
 			slog.String("consumer", in.consumer), slog.Int64("seq", s.seq), slog.Any("error", cause))
