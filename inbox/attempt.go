@@ -111,7 +111,7 @@ func (in *Inbox) claim(ctx context.Context, t *task, outcome handler.Outcome) (*
 		tx.release()
 		return nil, in.judgeClaim(ctx, fmt.Errorf("claim message: %w", err))
 	}
-	if !claimed[0] {
+	if !owns(t, claimed[0]) {
 		return nil, in.unclaimed(ctx, tx, t)
 	}
 	tx.untimed()

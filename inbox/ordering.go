@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -77,12 +76,8 @@ func number(id dedup.ID) int64 {
 // queueTurn queues the look at whether the message must wait for others of its
 // key, behind its claim.
 func (in *Inbox) queueTurn(b *pgx.Batch, t *task) {
-	before := int64(math.MaxInt64) // one that comes now is behind all
-	if t.stored != nil {
-		before = t.stored.seq
-	}
 	t.waits = false
-	b.Queue(in.rows.behind, in.consumerID, keyHash(t.msg.Key), before).Query(func(rows pgx.Rows) error {
+	b.Queue(in.rows.behind, in.consumerID, keyHash(t.msg.Key), turn(t)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			t.waits = true
 		}

@@ -42,9 +42,6 @@ var behindSQL string
 //go:embed queries/store.sql
 var storeSQL string
 
-//go:embed queries/take.sql
-var takeSQL string
-
 //go:embed queries/next_due.sql
 var nextDueSQL string
 
@@ -125,7 +122,7 @@ func newTables(schemaName string) *tables {
 		claims:  dedup.NewStore(schemaName),
 		letters: dlq.NewStore(schemaName),
 		rows: queries{
-			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takeSQL), nextDue: q(nextDueSQL),
+			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takes()), nextDue: q(nextDueSQL),
 			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
 			remove: q(removeSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL),
 			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), isFull: q(isFullSQL), ends: q(endsSQL),

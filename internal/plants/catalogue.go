@@ -52,6 +52,18 @@ func catalogue() []plant {
 			unit("./transports/rabbitmq", "TestSource_LaterSettledKeepsEarlier"),
 			chaos("rabbitmq", "after-claim", 2, "lost"),
 		}},
+		{"not-lowest-seq", []proof{ // a worker takes what waits behind its key
+			unit("./inbox", "TestStrict_PoisonAtTheHead"),
+			unit("./inbox", "TestStrict_ManyBehind"),
+			chaos("memory", "behind", 2, "reordered"),
+		}},
+		{"overtake-inbox", []proof{ // what a source delivers does not look into the inbox
+			unit("./inbox", "TestStrict_PoisonAtTheHead"),
+			chaos("memory", "stored", 2, "reordered"),
+		}},
+		{"replay-without-claim", []proof{ // whoever replays believes to be the only one
+			unit("./inbox", "TestReplay_Twice"),
+		}},
 		{"mark-before-confirm", []proof{
 			unit("./outbox", "TestRelay_MarksAfterTheConfirm"),
 			relays("after-send", "(lost|reordered)"),
