@@ -25,11 +25,15 @@ func (s Store) Add(ctx context.Context, tx pgx.Tx, l *Letter) (id, count int64, 
 	if err := l.check(); err != nil {
 		return 0, 0, err
 	}
+	payload, err := msgrow.Encode(ctx, s.codec, l.Message.Payload)
+	if err != nil {
+		return 0, 0, fmt.Errorf("store message %.64q as dead letter of consumer %d: %w", l.Message.ID, l.ConsumerID, err)
+	}
 	sql := s.queries().add
 	if l.Reason == Mismatch {
 		sql = s.queries().addMismatch
 	}
-	if err := tx.QueryRow(ctx, sql, values(l)...).Scan(&id, &count); err != nil {
+	if err := tx.QueryRow(ctx, sql, values(l, payload)...).Scan(&id, &count); err != nil {
 		return 0, 0, fmt.Errorf("store message %.64q as dead letter of consumer %d: %w", l.Message.ID, l.ConsumerID, err)
 	}
 	return id, count, nil
@@ -43,6 +47,8 @@ func (l *Letter) check() error {
 		return fmt.Errorf("store message %.64q as dead letter of consumer %d: %w: it has no reason", l.Message.ID, l.ConsumerID, errIncomplete)
 	case l.Reason == Mismatch && l.Fingerprint == nil:
 		return fmt.Errorf("store message %.64q as dead letter of consumer %d: %w: a mismatch must have a fingerprint", l.Message.ID, l.ConsumerID, errIncomplete)
+	case l.Encoded:
+		return fmt.Errorf("store message %.64q as dead letter of consumer %d: %w: its payload is as another one stored it, load that with a codec", l.Message.ID, l.ConsumerID, errIncomplete)
 	}
 	return nil
 }

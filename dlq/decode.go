@@ -23,6 +23,8 @@ func decode(row pgx.CollectableRow) (Letter, error) {
 	if err := row.Scan(append(own, message.Targets()...)...); err != nil {
 		return Letter{}, err
 	}
+	payload := message.Payload()
+	l.KeyID, l.Encoded = payload.KeyID, payload.Encoded && payload.Bytes != nil
 	l.MessageID, l.Message, l.Altered = messageID.Bytes, message.Message(), message.Altered()
 	l.FirstFailedAt, l.LastFailedAt = msgrow.UTC(firstFailed), msgrow.UTC(lastFailed)
 	l.CreatedAt, l.ResolvedAt, l.RedactedAt = msgrow.UTC(created), msgrow.UTC(resolved), msgrow.UTC(redactedAt)

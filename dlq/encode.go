@@ -6,9 +6,9 @@ import (
 	"github.com/semel-go/semel/internal/msgrow"
 )
 
-// values returns what queries/add.sql stores of l. What has to be altered is
-// noted in the last one; [decode] undoes it where it can.
-func values(l *Letter) []any {
+// values returns what queries/add.sql stores of l, with this payload. What has to
+// be altered is noted in the last one; [decode] undoes it where it can.
+func values(l *Letter, payload msgrow.Payload) []any {
 	var a msgrow.Alterations
 	own := []any{
 		l.ConsumerID,
@@ -16,7 +16,7 @@ func values(l *Letter) []any {
 		l.Fingerprint, string(l.Reason), l.Attempts,
 		a.Time("first_failed_at", l.FirstFailedAt), a.Time("last_failed_at", l.LastFailedAt), chainValue(&a, l.Errors),
 	}
-	return append(append(own, a.Values(l.Message)...), l.Owner)
+	return append(append(own, a.Values(l.Message, payload)...), l.Owner)
 }
 
 // chainValue stores a chain of errors, which must not be NULL, within its bounds.

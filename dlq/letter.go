@@ -98,6 +98,13 @@ type Letter struct {
 	// and headers.
 	Message *handler.Message
 
+	// Encoded says that the payload of Message is as it is stored, because the
+	// store has no codec, see [Store.WithCodec]. KeyID names the key that it was
+	// encoded with, if it was, also where it is decoded; "" after it was deleted,
+	// and from [Store.List].
+	Encoded bool
+	KeyID   string
+
 	// Altered says what had to be changed so that it could be stored; ""
 	// means nothing.
 	Altered string

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 // ErrNotFound is returned by [Store.Load] when there is no such dead letter.
@@ -13,7 +15,8 @@ var ErrNotFound = errors.New("no such dead letter")
 
 // Load returns a dead letter with its message as it came. q is a pool, a
 // connection or a transaction. The error wraps [ErrNotFound] when there is none
-// with this id.
+// with this id, and [handler.ErrCodec] when the store has a codec that cannot
+// decode the payload. Without one [Letter.Encoded] says that it should have.
 func (s Store) Load(ctx context.Context, q querier, id int64) (*Letter, error) {
 	rows, err := q.Query(ctx, s.queries().load, id)
 	if err != nil {
@@ -25,6 +28,13 @@ func (s Store) Load(ctx context.Context, q querier, id int64) (*Letter, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load dead letter %d: %w", id, err)
+	}
+	if l.Encoded && s.codec != nil {
+		stored := msgrow.Payload{Bytes: l.Message.Payload, KeyID: l.KeyID, Encoded: true}
+		if l.Message.Payload, err = stored.Decode(ctx, s.codec); err != nil {
+			return nil, fmt.Errorf("load dead letter %d: %w", id, err)
+		}
+		l.Encoded = false
 	}
 	return &l, nil
 }

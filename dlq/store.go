@@ -6,13 +6,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/schema"
 )
 
 // Store is the dead_letters table of one schema. The zero value is the default
 // schema, [schema.Default]. It is safe for concurrent use.
 type Store struct {
-	q *queries // nil: the default schema's
+	q     *queries      // nil: the default schema's
+	codec handler.Codec // nil: payloads are stored as they are
 }
 
 type queries struct {
@@ -62,6 +64,14 @@ var defaultQueries = newQueries(schema.Default)
 // NewStore returns the store of another schema than the default.
 func NewStore(schemaName string) Store {
 	return Store{q: newQueries(schemaName)}
+}
+
+// WithCodec returns a store of the same table that stores payloads as codec
+// encodes them, and loads what was stored so. What was stored without one is
+// loaded as ever.
+func (s Store) WithCodec(codec handler.Codec) Store {
+	s.codec = codec
+	return s
 }
 
 func newQueries(schemaName string) *queries {

@@ -74,6 +74,9 @@ func (in *Inbox) storeBulk(ctx context.Context, tasks []*task, outcomes []handle
 	if err := in.checkRoom(ctx); err != nil {
 		return err
 	}
+	if err := in.encodeAll(ctx, tasks); err != nil {
+		return err
+	}
 	patience := jitter.New(in.cfg.QuickDelay, in.cfg.QuickMaxDelay)
 	for tries := 1; ; tries++ {
 		err := pgx.BeginTxFunc(ctx, in.pool, decisionTx, func(tx pgx.Tx) error {
@@ -230,5 +233,5 @@ func (in *Inbox) copiedRow(t *task, ends map[int64]*keyEnd, now time.Time) ([]an
 		place.Int64 = end.last
 	}
 	var a msgrow.Alterations
-	return append([]any{in.consumerID, key, t.identity.id, t.identity.fingerprint, ready, place}, a.Values(t.msg)...), nil
+	return append([]any{in.consumerID, key, t.identity.id, t.identity.fingerprint, ready, place}, a.Values(t.msg, t.later.payload)...), nil
 }

@@ -83,6 +83,9 @@ func (in *Inbox) check(ctx context.Context) error {
 	if err := in.checkRoute(ctx); err != nil {
 		return err
 	}
+	if err := in.checkCodec(ctx); err != nil {
+		return err
+	}
 	if err := in.checkIsolation(ctx); err != nil {
 		return err
 	}

@@ -80,6 +80,10 @@ func (in *Inbox) judgeOwn(ctx context.Context, err error) verdict {
 	switch {
 	case ctx.Err() != nil:
 		return verdict{kind: stopped, err: context.Cause(ctx)}
+	case errors.Is(err, handler.ErrCodec):
+		// Keys may be away as a database may. Whatever the codec says, also with an
+		// SQLSTATE of its own: what it does not encode is not stored, and not lost.
+		return verdict{kind: away, err: err}
 	case isCollision(err):
 		return verdict{kind: rerun, err: err}
 	case isRefusedContent(err):

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,18 +11,36 @@ import (
 	"github.com/semel-go/semel/internal/msgrow"
 )
 
-// encoded is the payload of a message as the inbox stores it. Key services may be
-// slow, so it is called before a transaction holds anything, where that can be.
-func (in *Inbox) encoded(ctx context.Context, msg *handler.Message) (msgrow.Payload, error) {
+// encode makes of the payload of a message that is to be stored what is stored of
+// it, once. That may take a while, so it comes before anything is locked.
+func (in *Inbox) encode(ctx context.Context, t *task) (err error) {
+	switch {
+	case t.later.payload.Encoded:
+		return nil
+	case in.cfg.Codec == nil:
+		t.later.payload.Bytes = t.msg.Payload
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
-	return msgrow.Encode(ctx, in.cfg.Codec, msg.Payload)
+	t.later.payload, err = msgrow.Encode(ctx, in.cfg.Codec, t.msg.Payload)
+	return err
+}
+
+func (in *Inbox) encodeAll(ctx context.Context, tasks []*task) error {
+	for _, t := range tasks {
+		if t.buried != nil {
+			continue
+		}
+		if err := in.encode(ctx, t); err != nil {
+			return cmp.Or(context.Cause(ctx), outageError(err, nil))
+		}
+	}
+	return nil
 }
 
 // decoded is the message that a row of the inbox holds.
 func (in *Inbox) decoded(ctx context.Context, s *stored) (*handler.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-	defer cancel()
 	payload, err := s.message.Payload().Decode(ctx, in.cfg.Codec)
 	if err != nil {
 		return nil, err
@@ -46,20 +65,18 @@ func (in *Inbox) checkCodec(ctx context.Context) error {
 	if in.cfg.Codec == nil {
 		return nil
 	}
-	probe := &handler.Message{Payload: []byte("what semel tries a codec with")}
-	stored, err := in.encoded(ctx, probe)
+	probe := []byte("what semel tries a codec with")
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+	defer cancel()
+	stored, err := msgrow.Encode(ctx, in.cfg.Codec, probe)
 	if err != nil {
 		return err
 	}
 	back, err := stored.Decode(ctx, in.cfg.Codec)
-	switch {
-	case err != nil:
-		return err
-	case !bytes.Equal(back, probe.Payload):
-		return fmt.Errorf("%w: it does not decode what it has encoded: %d bytes became %d others under key id %q",
-			handler.ErrCodec, len(probe.Payload), len(back), stored.KeyID)
+	if err == nil && !bytes.Equal(back, probe) {
+		err = fmt.Errorf("%w: of what it encodes under key id %q it decodes something else", handler.ErrCodec, stored.KeyID)
 	}
-	return nil
+	return err
 }
 
 // codecError is an outage of what encodes payloads. It is [ErrOutage] too: the

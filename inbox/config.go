@@ -160,6 +160,11 @@ type Config struct {
 	DeadLetterRetention   time.Duration
 	DeadLetterRedactAfter time.Duration
 
+	// Codec, if set, encodes every payload that is stored: in the inbox, in dead
+	// letters, and in the events of DeadLetterRoute, whose relay needs it then. What
+	// was stored before is read as it is. See the package comment.
+	Codec handler.Codec
+
 	// DeadLetterRoute, if set, has the broker told of dead letters too: each is
 	// also an event of this aggregate type in the outbox, written in the same
 	// transaction. A relay whose publisher routes by [outbox.AggregateType] sends it

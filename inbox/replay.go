@@ -27,8 +27,9 @@ import (
 // Two who replay the same dead letter get one effect: the second outcome is
 // Duplicate. Replaying a mismatch runs the second payload as a message of its
 // own. The outcome is Processed, Duplicate, Stored or Dead. An error wraps
-// [ErrNoDeadLetter] or [ErrRedacted] or is one of those of [Inbox.Process]; if
-// that came after the replay had begun, a worker goes on with it.
+// [ErrNoDeadLetter], [ErrRedacted] or [handler.ErrCodec] (the payload cannot be
+// decoded here; nothing was done), or is one of those of [Inbox.Process]; if that
+// came after the replay had begun, a worker goes on with it.
 func (in *Inbox) Replay(ctx context.Context, deadLetterID int64) (handler.Outcome, error) {
 	if err := in.start(ctx); err != nil {
 		return 0, err
@@ -49,7 +50,7 @@ func (in *Inbox) Replay(ctx context.Context, deadLetterID int64) (handler.Outcom
 func (in *Inbox) beginReplay(ctx context.Context, id int64) (*task, error) {
 	timed, cancel := context.WithTimeout(ctx, 3*in.cfg.StatementTimeout)
 	defer cancel()
-	letter, err := in.letters.Load(timed, in.pool, id)
+	letter, err := in.load(timed, id)
 	switch {
 	case errors.Is(err, dlq.ErrNotFound):
 		return nil, fmt.Errorf("%w: there is none with this id", ErrNoDeadLetter)
@@ -62,13 +63,13 @@ func (in *Inbox) beginReplay(ctx context.Context, id int64) (*task, error) {
 	if err := (Store{t: in.tables}).enqueue(timed, in.pool, letter, dlq.Replaying, "", s, in.cfg.Lease); err != nil {
 		return nil, in.startingError(ctx, err)
 	}
-	return in.taskOf(s, letter), nil
+	return in.taskOf(s, letter.Message, letter), nil
 }
 
 // startingError says what kept a replay from beginning: the letter, or the
 // database, whatever its error says: a connection that broke has no code.
 func (in *Inbox) startingError(ctx context.Context, err error) error {
-	if ctx.Err() == nil && !errors.Is(err, ErrNoDeadLetter) && !errors.Is(err, ErrRedacted) {
+	if ctx.Err() == nil && !errors.Is(err, ErrNoDeadLetter) && !errors.Is(err, ErrRedacted) && !errors.Is(err, handler.ErrCodec) {
 		return fmt.Errorf("%w: %w", ErrOutage, err)
 	}
 	return err

@@ -45,6 +45,11 @@ func (in *Inbox) storeTx(ctx context.Context, tx pgx.Tx, t *task) (handler.Outco
 	if err := in.checkRoom(ctx); err != nil && outcome == handler.Stored {
 		return 0, err
 	}
+	if outcome == handler.Stored {
+		if err := in.encode(ctx, t); err != nil {
+			return 0, err
+		}
+	}
 	entries := []dedup.Entry{t.entry(in.consumerID, outcome)}
 	won, err := in.store.ClaimMany(ctx, tx, in.consumerID, entries, outcome)
 	switch {

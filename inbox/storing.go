@@ -22,8 +22,9 @@ var ErrFull = errors.New("inbox is full")
 // postponement is the decision that a message is handled later. It stands until
 // it is written.
 type postponement struct {
-	delay  time.Duration
-	errors []string // of the attempt that failed
+	delay   time.Duration
+	errors  []string       // of the attempt that failed
+	payload msgrow.Payload // as it is stored, see [Inbox.encode]
 }
 
 // Store accepts a message now, to be handled later by [Inbox.Work] or
@@ -74,7 +75,7 @@ func (in *Inbox) storeUntilSettled(ctx context.Context, t *task) (handler.Outcom
 			}
 		case away, failed:
 			if err := in.probe(ctx); err != nil || tries > in.cfg.QuickAttempts {
-				return 0, fmt.Errorf("%w: %w", ErrOutage, errors.Join(v.err, err))
+				return 0, outageError(v.err, err)
 			}
 		}
 		if tries > maxReruns {
@@ -99,6 +100,9 @@ func (in *Inbox) postpone(ctx context.Context, t *task) verdict {
 		if errors.Is(err, ErrFull) {
 			return verdict{kind: full, err: err}
 		}
+		return in.judgeOwn(ctx, err)
+	}
+	if err := in.encode(ctx, t); err != nil {
 		return in.judgeOwn(ctx, err)
 	}
 	tx, v := in.claim(ctx, t, handler.Stored)
@@ -132,7 +136,7 @@ func (in *Inbox) tooManyOfKey(t *task) error {
 func (in *Inbox) newRow(t *task, letter int64) newRow {
 	r := newRow{letter: pgtype.Int8{Int64: letter, Valid: letter != 0}, maxPerKey: in.cfg.MaxStoredPerKey}
 	if t.later != nil {
-		r.delay, r.errors = t.later.delay, t.later.errors
+		r.delay, r.errors, r.payload = t.later.delay, t.later.errors, t.later.payload
 	}
 	if letter != 0 || r.maxPerKey < 0 || !in.ordered(t) {
 		r.maxPerKey = 0 // a place that must be kept, or that nothing waits behind
@@ -141,6 +145,7 @@ func (in *Inbox) newRow(t *task, letter int64) newRow {
 }
 
 type newRow struct {
+	payload   msgrow.Payload
 	letter    pgtype.Int8 // it is parked, and this holds it
 	delay     time.Duration
 	errors    []string
@@ -195,10 +200,10 @@ func (in *Inbox) storeArgs(t *task, key pgtype.Int8, r newRow) []any {
 		interval(r.delay), in.ordered(t), int64(r.maxPerKey), r.letter,
 	}
 	msg := t.msg
-	if r.letter.Valid {
-		msg = &handler.Message{Key: t.msg.Key} // the letter holds the rest
+	if r.letter.Valid { // it holds the rest
+		msg, r.payload = &handler.Message{Key: t.msg.Key}, msgrow.Payload{}
 	}
-	return append(own, a.Values(msg)...)
+	return append(own, a.Values(msg, r.payload)...)
 }
 
 // putOff writes when a message of the inbox is handled again.

@@ -10,6 +10,7 @@ import (
 	"github.com/semel-go/semel/breaker"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/jitter"
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 // publish makes one attempt and sorts its results.
@@ -24,7 +25,9 @@ func (r *relayRun) publish(l *lane, batch []*event) {
 		r.rest(l)
 		return
 	}
-	valid, errs := r.validate(batch)
+	ctx, cancel := context.WithTimeoutCause(r.work, r.cfg.AttemptTimeout, errAttemptTimeout)
+	defer cancel()
+	valid, errs := r.validate(ctx, batch)
 	msgs := make([]*handler.Message, 0, len(batch))
 	for i, e := range batch {
 		if valid[i] {
@@ -33,9 +36,7 @@ func (r *relayRun) publish(l *lane, batch []*event) {
 	}
 	var answers []error
 	if len(msgs) > 0 {
-		ctx, cancel := context.WithTimeoutCause(r.work, r.cfg.AttemptTimeout, errAttemptTimeout)
 		answers = r.ask(ctx, msgs)
-		cancel()
 	}
 	for i := range batch {
 		switch {
@@ -57,17 +58,21 @@ var (
 	errHeldBack = errors.New("an earlier event of its aggregate failed")
 )
 
-// validate asks the user's validator. What follows a refused event of its
-// aggregate is held back.
-func (r *relayRun) validate(batch []*event) (valid []bool, errs []error) {
+// validate decodes what is encoded, in at most half of the attempt's time, and
+// asks the user's validator. What follows a refused event of its aggregate is held
+// back.
+func (r *relayRun) validate(ctx context.Context, batch []*event) (valid []bool, errs []error) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.AttemptTimeout/2)
+	defer cancel()
 	valid, errs = make([]bool, len(batch)), make([]error, len(batch))
 	refused := make(map[aggregate]bool)
 	for i, e := range batch {
-		switch {
-		case refused[e.aggregate]:
+		if refused[e.aggregate] {
 			errs[i] = errHeldBack
 			continue
-		case r.cfg.Validate != nil:
+		}
+		errs[i] = r.decode(ctx, e)
+		if errs[i] == nil && r.cfg.Validate != nil {
 			errs[i] = r.cfg.Validate(e.msg)
 		}
 		if valid[i] = errs[i] == nil; !valid[i] {
@@ -97,11 +102,12 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if published > 0 {
-		l.permanents, l.failures = 0, 0
+		l.permanents, l.failures, l.undecoded = 0, 0, 0
 		l.pause.Reset()
 	}
 	failed := make(map[aggregate]bool) // in this batch
 	var last error
+	unread := false
 	for i, e := range batch {
 		err := errs[i]
 		if err == nil {
@@ -111,6 +117,11 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 		switch {
 		case failed[e.aggregate] || errors.Is(err, errHeldBack):
 			r.passBehind(l, e)
+		case isUndecoded(err) && msgrow.IsAway(err):
+			if !r.withhold(l, e, err) {
+				r.passOver(l, e)
+				unread = true
+			}
 		case isOutage(err) && published == 0:
 			last = err
 			r.passOver(l, e)
@@ -148,6 +159,8 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 	}
 	if last != nil {
 		r.away(l, last)
+	} else if unread {
+		r.rest(l)
 	}
 	if len(r.results) > 0 {
 		poked(r.toNote)
@@ -214,7 +227,7 @@ func (r *relayRun) breakerChanged(kind string, from, to breaker.State) {
 // isOutage reports an answer that says nothing about the event: the broker is
 // away, or did not answer in time.
 func isOutage(err error) bool {
-	return !handler.IsPermanent(err) && (handler.IsUnavailable(err) ||
+	return !handler.IsPermanent(err) && !isUndecoded(err) && (handler.IsUnavailable(err) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errAttemptTimeout) || errors.Is(err, context.Canceled))
 }
 

@@ -39,8 +39,8 @@ const (
 
 // Quarantined tells of an event that the relay gave up on.
 type Quarantined struct {
-	Message  *handler.Message
-	Attempts int // failed ones, in its whole life
+	Message  *handler.Message // its payload as it is stored, if Err is that it cannot be decoded ([handler.ErrCodec])
+	Attempts int              // failed ones, in its whole life
 	Err      error
 }
 
@@ -104,6 +104,14 @@ type RelayConfig struct {
 	// what was sent; with [Delete] only discarded ones are left. Negative, as
 	// [KeepForever], purges nothing. Defaults to 7 days.
 	Retention time.Duration
+
+	// Codec decodes payloads that were written with one, see [Writer.WithCodec],
+	// before Validate and the publisher see them, in at most half of AttemptTimeout.
+	// An event that it cannot decode holds its aggregate back: without an attempt
+	// while its error says that the key cannot be had now ([handler.Unavailable]), in
+	// quarantine at once where it says that none will help ([handler.Permanent]),
+	// else, and without a Codec, as a failed attempt.
+	Codec handler.Codec
 
 	// Validate, if set, is asked before an event is published. An error marked by
 	// [handler.Permanent] (an unknown schema version, for one) puts it into

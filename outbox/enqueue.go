@@ -49,7 +49,7 @@ func (r *relayRun) enqueueHeads(events []*event, epochs map[int16]int64) {
 
 func (r *relayRun) admit(e *event) {
 	r.inMind[e.seq] = e
-	r.bytes += len(e.msg.Payload)
+	r.bytes += e.size
 	l := r.lane(e.aggregate.kind)
 	l.queue = append(l.queue, e)
 }
@@ -86,5 +86,5 @@ func (r *relayRun) wanted(seq int64, a aggregate, alone *lane) bool {
 // drop forgets an event. It is called with mu held.
 func (r *relayRun) drop(e *event) {
 	delete(r.inMind, e.seq)
-	r.bytes -= len(e.msg.Payload)
+	r.bytes -= e.size
 }

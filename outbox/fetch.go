@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 // HeaderAttempt is the header that says the how manieth attempt to publish an
@@ -123,7 +124,7 @@ func (r *reader) query(ctx context.Context, sql string, args ...any) ([]*event, 
 			return nil, fmt.Errorf("read the outbox: %w", err)
 		}
 		events = append(events, e)
-		if size += len(e.msg.Payload); size > maxRead {
+		if size += e.size; size > maxRead {
 			e.cut = true
 			return events, nil
 		}
@@ -162,7 +163,11 @@ func decode(rows pgx.Rows) (*event, error) {
 	m.ID, m.Key, m.Version = e.id.String(), []byte(e.aggregate.id), version.Int64
 	m.CorrelationID, m.CausationID, m.Source, m.ContentType = correlation.String, causation.String, from.String, contentType.String
 	m.OccurredAt = m.OccurredAt.UTC()
-	m.Headers = headersOf(names, values, tags.String)
+	stored, names, values, tagText := msgrow.Unmark(names, values, tags.String)
+	if e.size = len(m.Payload); stored.Encoded {
+		e.stored, e.stored.Bytes = stored, m.Payload
+	}
+	m.Headers = headersOf(names, values, tagText)
 	if e.attempts > 0 {
 		m.Headers = append(m.Headers, handler.Header{Name: HeaderAttempt, Value: []byte(strconv.Itoa(e.attempts + 1))})
 	}

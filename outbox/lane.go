@@ -28,6 +28,9 @@ type lane struct {
 	pause      *backoff.ExponentialBackOff
 	permanents int // refused for good in a row, without a success between
 	failures   int // aggregates that came to be blocked by a failure in a row, likewise
+
+	undecoded   int       // aggregates in a row whose key was away, likewise
+	undecodedAt time.Time // when that was last logged
 }
 
 // maxPermanents is how many events in a row may go into quarantine without one

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 // ErrNotFound is returned by [Store.Load] when there is no such event.
@@ -75,8 +77,9 @@ func (s Store) List(ctx context.Context, q querier, f Filter) ([]Record, error) 
 }
 
 // Load returns an event with its payload and headers. q is a pool, a connection
-// or a transaction. The error wraps [ErrNotFound] when there is none with this
-// id.
+// or a transaction. The error wraps [ErrNotFound] when there is none with this id,
+// and [handler.ErrCodec] when the store has a codec that cannot decode the payload.
+// Without one [Record.Encoded] says that it should have.
 func (s Store) Load(ctx context.Context, q querier, id string) (*Record, error) {
 	parsed, err := parseID(id)
 	if err != nil {
@@ -89,6 +92,11 @@ func (s Store) Load(ctx context.Context, q querier, id string) (*Record, error) 
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNotFound
+	}
+	if err == nil && r.Encoded && s.codec != nil {
+		stored := msgrow.Payload{Bytes: r.Payload, KeyID: r.KeyID, Encoded: true}
+		r.Payload, err = stored.Decode(ctx, s.codec)
+		r.Encoded = false
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load event %s: %w", parsed, err)

@@ -6,6 +6,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 // State is where an event stands.
@@ -35,6 +37,12 @@ const (
 type Record struct {
 	// Event is what was written. A list leaves Payload and Headers out.
 	Event
+
+	// Encoded says that Payload is as it is stored, because the store has no codec,
+	// see [Store.WithCodec]. KeyID names the key that it was encoded with, if it was,
+	// also where it is decoded. A list leaves both out.
+	Encoded bool
+	KeyID   string
 
 	// Seq is the place in the order of its aggregate.
 	Seq int64
@@ -81,7 +89,9 @@ func decodeRecord(row pgx.CollectableRow) (Record, error) {
 	}
 	r.ID, r.Shard, r.Version = id.String(), int(shard), version.Int64
 	r.ContentType, r.CorrelationID, r.CausationID, r.Source = contentType.String, correlation.String, causation.String, source.String
-	r.Headers = headersOf(names, values, tags.String)
+	stored, names, values, tagText := msgrow.Unmark(names, values, tags.String)
+	r.Encoded, r.KeyID = stored.Encoded, stored.KeyID
+	r.Headers = headersOf(names, values, tagText)
 	r.OccurredAt, r.CreatedAt = utc(occurred), r.CreatedAt.UTC()
 	r.PublishedAt, r.NextAttemptAt, r.QuarantinedAt = utc(published), utc(nextAttempt), utc(quarantined)
 	r.DiscardedAt, r.FirstFailedAt, r.LastError = utc(discarded), utc(failing), lastError.String

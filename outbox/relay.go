@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/msgrow"
 	"github.com/semel-go/semel/internal/purging"
 	"github.com/semel-go/semel/schema"
 )
@@ -164,9 +165,11 @@ type event struct {
 	epoch     int64 // the lease's, when it was read
 	aggregate aggregate
 	attempts  int
-	retry     bool // it is the head of a blocked aggregate, and due
-	cut       bool // the read ended here: it had enough bytes
-	noted     bool // its result is in the database, guarded by mu
+	retry     bool           // it is the head of a blocked aggregate, and due
+	cut       bool           // the read ended here: it had enough bytes
+	noted     bool           // its result is in the database, guarded by mu
+	size      int            // of the payload in its row
+	stored    msgrow.Payload // how it is encoded; zero once msg has it decoded
 	msg       *handler.Message
 }
 

@@ -8,16 +8,20 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 // row is a checked event as the table takes it.
-type row Event
+type row struct {
+	Event
+	stored msgrow.Payload
+}
 
 // args are the parameters of queries/insert.sql.
 func (r *row) args() []any {
-	names, values, tags := arrays(r.Headers)
+	names, values, tags := r.arrays()
 	return []any{
-		r.ID, r.AggregateType, r.AggregateID, r.Type, null(r.Version), r.Payload, null(r.ContentType), when(r.OccurredAt),
+		r.ID, r.AggregateType, r.AggregateID, r.Type, null(r.Version), r.stored.Bytes, null(r.ContentType), when(r.OccurredAt),
 		null(r.CorrelationID), null(r.CausationID), null(r.Source), names, values, tags,
 	}
 }
@@ -39,10 +43,10 @@ func columns(rows []row) []any {
 	for i := range rows {
 		r := &rows[i]
 		ids[i], kinds[i], aggregates[i], types[i] = r.ID, r.AggregateType, r.AggregateID, r.Type
-		versions[i], payloads[i], times[i] = null(r.Version), r.Payload, when(r.OccurredAt)
+		versions[i], payloads[i], times[i] = null(r.Version), r.stored.Bytes, when(r.OccurredAt)
 		contents[i], correlations[i], causes[i], sources[i] = null(r.ContentType), null(r.CorrelationID), null(r.CausationID), null(r.Source)
 		from[i] = int32(len(names) + 1) //nolint:gosec // an event has far fewer headers
-		rowNames, rowValues, rowTags := arrays(r.Headers)
+		rowNames, rowValues, rowTags := r.arrays()
 		names, values, tags[i] = append(names, rowNames...), append(values, rowValues...), rowTags
 		to[i] = int32(len(names)) //nolint:gosec // as above
 	}
@@ -56,23 +60,25 @@ func columns(rows []row) []any {
 const noTag = '-'
 
 // arrays are headers as they are stored: none as NULL, tags only if one has one.
-func arrays(headers handler.Headers) (names []string, values [][]byte, tags *string) {
-	if len(headers) == 0 {
+func (r *row) arrays() (names []string, values [][]byte, tags *string) {
+	if len(r.Headers) == 0 && !r.stored.Encoded {
 		return nil, nil, nil
 	}
-	names, values = make([]string, len(headers)), make([][]byte, len(headers))
-	letters, tagged := make([]byte, len(headers)), false
-	for i, h := range headers {
+	n := len(r.Headers)
+	names, values = make([]string, n, n+1), make([][]byte, n, n+1) // one for what says how the payload is encoded
+	letters, tagged := make([]byte, n), false
+	for i, h := range r.Headers {
 		names[i], values[i], letters[i] = h.Name, h.Value, noTag
-		if h.Tag > ' ' && h.Tag <= '~' {
+		if msgrow.UsableTag(h.Tag) {
 			letters[i], tagged = h.Tag, true
 		}
 	}
+	text := ""
 	if tagged {
-		text := string(letters)
-		tags = &text
+		text = string(letters)
 	}
-	return names, values, tags
+	names, values, text = r.stored.Mark(names, values, text)
+	return names, values, null(text)
 }
 
 // headersOf undoes [arrays]. A row written by hand may have arrays of different
@@ -124,7 +130,7 @@ func lockNumber(parts ...string) int64 {
 // sqlArgs are args for any driver: arrays in their text form.
 func (r *row) sqlArgs() []any {
 	args := r.args()
-	names, values, _ := arrays(r.Headers)
+	names, values, _ := r.arrays()
 	if names != nil {
 		args[len(args)-3], args[len(args)-2] = textArray(names), byteaArray(values)
 	}

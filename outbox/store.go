@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -14,7 +15,8 @@ import (
 // published. The zero value is the default schema, [schema.Default]. It is safe
 // for concurrent use.
 type Store struct {
-	q *storeQueries // nil: the default schema's
+	q     *storeQueries // nil: the default schema's
+	codec handler.Codec // nil: payloads are loaded as they are stored
 }
 
 type storeQueries struct {
@@ -60,6 +62,13 @@ var defaultStoreQueries = newStoreQueries(schema.Default)
 // NewStore returns the store of another schema than the default.
 func NewStore(schemaName string) Store {
 	return Store{q: newStoreQueries(schemaName)}
+}
+
+// WithCodec returns a store of the same table that loads payloads as they were
+// before codec encoded them.
+func (s Store) WithCodec(codec handler.Codec) Store {
+	s.codec = codec
+	return s
 }
 
 func newStoreQueries(schemaName string) *storeQueries {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/msgrow"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -24,8 +25,9 @@ var lockSQL string
 // Writer writes to the outbox of one schema. The zero value is the default
 // schema, [schema.Default]. It is safe for concurrent use.
 type Writer struct {
-	q    *writerQueries // nil: the default schema's
-	wake func()         // nil: nobody
+	q     *writerQueries // nil: the default schema's
+	wake  func()         // nil: nobody
+	codec handler.Codec  // nil: payloads are stored as they are
 }
 
 type writerQueries struct{ insert, insertMany string }
@@ -43,6 +45,14 @@ func NewWriter(schemaName string) Writer {
 // yourself.
 func (w Writer) AfterCommit(wake func()) Writer {
 	w.wake = wake
+	return w
+}
+
+// WithCodec returns a writer that stores payloads as codec encodes them. Relays of
+// the outbox need it too, see [RelayConfig.Codec]. The codec is called in the
+// caller's transaction; what it cannot encode is not written.
+func (w Writer) WithCodec(codec handler.Codec) Writer {
+	w.codec = codec
 	return w
 }
 
@@ -78,7 +88,7 @@ func WriteSQL(ctx context.Context, tx *sql.Tx, events ...Event) error {
 // An event that could never be published is refused with [ErrBadEvent] before
 // anything is sent.
 func (w Writer) Write(ctx context.Context, tx pgx.Tx, events ...Event) error {
-	rows, err := rowsOf(ctx, events)
+	rows, err := w.rowsOf(ctx, events)
 	if err != nil {
 		return err
 	}
@@ -106,7 +116,7 @@ func (w Writer) wakeAfter(ctx context.Context) {
 // WriteSQL is [Writer.Write] in a transaction of database/sql, with any
 // PostgreSQL driver. Each event is a round trip of its own.
 func (w Writer) WriteSQL(ctx context.Context, tx *sql.Tx, events ...Event) error {
-	rows, err := rowsOf(ctx, events)
+	rows, err := w.rowsOf(ctx, events)
 	if err != nil {
 		return err
 	}
@@ -142,9 +152,9 @@ func LockSQL(ctx context.Context, tx *sql.Tx, aggregateType, aggregateID string)
 	return nil
 }
 
-// rowsOf checks events and fills in what they leave to the handler that writes
-// them, and to us. The caller's events stay as they are.
-func rowsOf(ctx context.Context, events []Event) ([]row, error) {
+// rowsOf checks events, fills in what they leave to the handler that writes them,
+// and to us, and encodes their payloads. The caller's events stay as they are.
+func (w Writer) rowsOf(ctx context.Context, events []Event) ([]row, error) {
 	cause := handler.CauseFrom(ctx)
 	rows := make([]row, len(events))
 	for i, e := range events {
@@ -155,7 +165,11 @@ func rowsOf(ctx context.Context, events []Event) ([]row, error) {
 		if err := e.check(); err != nil {
 			return nil, fmt.Errorf("write event %d of %d (%.64q) to the outbox: %w", i+1, len(events), e.Type, err)
 		}
-		rows[i] = row(e)
+		stored, err := msgrow.Encode(ctx, w.codec, e.Payload)
+		if err != nil {
+			return nil, fmt.Errorf("write event %d of %d (%.64q) to the outbox: %w", i+1, len(events), e.Type, err)
+		}
+		rows[i] = row{Event: e, stored: stored}
 	}
 	return rows, nil
 }

@@ -38,7 +38,8 @@ func (r *Row) Targets() []any {
 	}
 }
 
-// Message puts the message together that was scanned, as it came.
+// Message puts the message together that was scanned, as it came but for its
+// payload, which is as it is stored: see [Row.Payload].
 func (r *Row) Message() *handler.Message {
 	undo := r.restorer()
 	m := r.message
@@ -53,7 +54,8 @@ func (r *Row) Message() *handler.Message {
 	m.Source = undo.text("source", r.source)
 	m.ContentType = undo.text("content_type", r.contentType)
 	m.OccurredAt = UTC(r.occurred)
-	m.Headers = undo.headers(r.headerNames, r.headerValues, r.headerTags.String)
+	_, names, values, tags := Unmark(r.headerNames, r.headerValues, r.headerTags.String)
+	m.Headers = undo.headers(names, values, tags)
 	m.Origin.Transport = undo.text("origin_transport", r.transport)
 	m.Origin.Topic = undo.text("origin_topic", r.topic)
 	m.Origin.Partition, m.Origin.Offset = r.partition.Int32, r.offset.Int64
@@ -62,6 +64,13 @@ func (r *Row) Message() *handler.Message {
 	m.Origin.RoutingKey = undo.text("origin_routing_key", r.routingKey)
 	m.Origin.Time = UTC(r.at)
 	return &m
+}
+
+// Payload is the payload that was scanned, to be decoded.
+func (r *Row) Payload() Payload {
+	p, _, _, _ := Unmark(r.headerNames, r.headerValues, r.headerTags.String)
+	p.Bytes = r.message.Payload
+	return p
 }
 
 // Altered is what had to be changed so that the row could be stored.

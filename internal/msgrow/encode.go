@@ -32,12 +32,12 @@ func Columns() []string {
 	}
 }
 
-// Values returns the columns of m, the last one, altered, with all that was
-// noted so far.
-func (a *Alterations) Values(m *handler.Message) []any {
+// Values returns the columns of m with this payload, the last one, altered, with
+// all that was noted so far.
+func (a *Alterations) Values(m *handler.Message, payload Payload) []any {
 	o := &m.Origin
 	text, raw := idValues(m.ID)
-	names, values, tags := a.headers(m.Headers)
+	names, values, tags := payload.Mark(a.headers(m.Headers))
 	hasPlace := o.Position != "" || o.Partition != 0 || o.Offset != 0
 	columns := []any{
 		text, raw, a.text("message_type", m.Type), m.Key,
@@ -45,7 +45,7 @@ func (a *Alterations) Values(m *handler.Message) []any {
 		a.text("correlation_id", m.CorrelationID), a.text("causation_id", m.CausationID), a.text("source", m.Source),
 		a.text("content_type", m.ContentType), a.Time("occurred_at", m.OccurredAt),
 
-		m.Payload, names, values, tags,
+		payload.Bytes, names, values, nullText(tags),
 
 		a.text("origin_transport", o.Transport), a.text("origin_topic", o.Topic),
 		pgtype.Int4{Int32: o.Partition, Valid: hasPlace},
@@ -97,33 +97,30 @@ func (a *Alterations) text(column, s string) pgtype.Text {
 	return nullText(s)
 }
 
-// noTag stands for a header without an AMQP type.
-const noTag = '-'
-
 // headers stores headers as arrays: no headers as NULL, tags only if one has one.
-func (a *Alterations) headers(headers handler.Headers) (names []string, headerValues [][]byte, tags pgtype.Text) {
+func (a *Alterations) headers(headers handler.Headers) (names []string, headerValues [][]byte, tags string) {
 	if headers == nil {
-		return nil, nil, pgtype.Text{}
+		return nil, nil, ""
 	}
 	names, headerValues = make([]string, len(headers)), make([][]byte, len(headers))
 	letters := make([]byte, len(headers))
-	odd := false
+	odd, tagged := false, false
 	for i, h := range headers {
 		names[i], headerValues[i], letters[i] = h.Name, h.Value, noTag
 		if h.Tag == 0 {
 			continue
 		}
-		if h.Tag <= ' ' || h.Tag > '~' || h.Tag == noTag {
+		if !UsableTag(h.Tag) {
 			odd = true
 			continue
 		}
-		letters[i], tags.Valid = h.Tag, true
+		letters[i], tagged = h.Tag, true
 	}
 	if odd {
 		*a = append(*a, "header_tags"+dropped)
 	}
-	if tags.Valid {
-		tags.String = string(letters)
+	if tagged {
+		tags = string(letters)
 	}
 	return a.Texts("header_names", names), headerValues, tags
 }
