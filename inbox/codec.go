@@ -41,13 +41,15 @@ func (in *Inbox) encodeAll(ctx context.Context, tasks []*task) error {
 
 // decoded is the message that a row of the inbox holds.
 func (in *Inbox) decoded(ctx context.Context, s *stored) (*handler.Message, error) {
-	payload, err := s.message.Payload().Decode(ctx, in.cfg.Codec)
-	if err != nil {
-		return nil, err
+	msg, payload := s.message.Message(), s.message.Payload()
+	if !payload.Encoded {
+		return msg, nil
 	}
-	msg := s.message.Message()
-	msg.Payload = payload
-	return msg, nil
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+	defer cancel()
+	var err error
+	msg.Payload, err = payload.Decode(ctx, in.cfg.Codec)
+	return msg, err
 }
 
 // load reads a dead letter whose message is to be handled.

@@ -109,7 +109,8 @@ const (
 )
 
 // Load returns a message by its id, whole. q is a pool, a connection or a
-// transaction. The error wraps [ErrNotFound] when the inbox does not have it.
+// transaction. The error wraps [ErrNotFound] when the inbox does not have it, and
+// [handler.ErrCodec] when the store has a codec that cannot decode the payload.
 func (s Store) Load(ctx context.Context, q querier, consumer, id string) (*Whole, error) {
 	w, err := s.load(ctx, q, searchFor(consumer, id))
 	if err != nil {
@@ -168,7 +169,7 @@ func (s Store) load(ctx context.Context, q querier, one search) (*Whole, error) 
 // Damage is told, and the rest is returned all the same.
 func (s Store) complete(ctx context.Context, q querier, w *Whole) error {
 	if w.DeadLetterID != 0 {
-		letter, err := s.tables().letters.Load(ctx, q, w.DeadLetterID)
+		letter, err := s.tables().letters.WithCodec(s.codec).Load(ctx, q, w.DeadLetterID)
 		switch {
 		case errors.Is(err, dlq.ErrNotFound):
 			return nil // the list says so
@@ -176,6 +177,7 @@ func (s Store) complete(ctx context.Context, q querier, w *Whole) error {
 			return err
 		case letter.ConsumerID == w.ConsumerID:
 			w.Letter, w.Message, w.Altered = letter, letter.Message, letter.Altered
+			w.Encoded, w.KeyID = letter.Encoded, letter.KeyID
 		}
 		return nil
 	}
@@ -191,12 +193,17 @@ func (s Store) complete(ctx context.Context, q querier, w *Whole) error {
 	switch {
 	case errors.As(err, &unreadable):
 		w.Damage = append(w.Damage, unreadable.Error())
+		return nil
 	case errors.Is(err, pgx.ErrNoRows): // handled meanwhile
 		return ErrNotFound
 	case err != nil:
 		return err
-	default:
-		w.Message = content.Message()
 	}
-	return nil
+	payload := content.Payload()
+	w.Message, w.Encoded, w.KeyID = content.Message(), payload.Encoded, payload.KeyID
+	if s.codec != nil && w.Encoded {
+		w.Encoded = false
+		w.Message.Payload, err = payload.Decode(ctx, s.codec)
+	}
+	return err
 }

@@ -80,6 +80,12 @@ type Record struct {
 	// does. A worker leaves such a message alone where it cannot be handled.
 	Damage []string
 
+	// Encoded says that the payload of Message is as it is stored, because the store
+	// has no codec, see [Store.WithCodec]. KeyID names the key that it was encoded
+	// with, if it was, also where it is decoded. [Store.List] leaves both out.
+	Encoded bool
+	KeyID   string
+
 	// Altered says what had to be changed so that it could be stored; "" means
 	// nothing.
 	Altered string

@@ -5,6 +5,7 @@ import (
 
 	"github.com/semel-go/semel/dedup"
 	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -12,7 +13,8 @@ import (
 // decides about it. It needs no handler. The zero value is the default schema,
 // [schema.Default]. It is safe for concurrent use.
 type Store struct {
-	t *tables // nil: the default schema's
+	t     *tables       // nil: the default schema's
+	codec handler.Codec // nil: payloads are loaded as they are stored
 }
 
 // tables is what the operator's part and the engine have in common.
@@ -112,6 +114,13 @@ var defaultTables = newTables(schema.Default)
 
 // NewStore returns the inbox of another schema than the default.
 func NewStore(schemaName string) Store { return Store{t: newTables(schemaName)} }
+
+// WithCodec returns a store of the same inbox that loads payloads as they were
+// before codec encoded them. What a person decides needs none.
+func (s Store) WithCodec(codec handler.Codec) Store {
+	s.codec = codec
+	return s
+}
 
 func newTables(schemaName string) *tables {
 	if schemaName == "" {

@@ -282,12 +282,12 @@ var errUnreadable = errors.New("the message cannot be read")
 // read returns the message of a row, and the dead letter that holds it. Nil: the
 // row does.
 func (in *Inbox) read(ctx context.Context, s *stored) (*handler.Message, *dlq.Letter, error) {
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-	defer cancel()
 	if s.letterID == 0 {
 		msg, err := in.decoded(ctx, s)
 		return msg, nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+	defer cancel()
 	letter, err := in.load(ctx, s.letterID)
 	switch {
 	case err != nil:
