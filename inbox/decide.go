@@ -47,6 +47,9 @@ func (s Store) Replay(ctx context.Context, db DB, id int64, by string) error {
 // decision.
 func (s Store) Discard(ctx context.Context, db DB, id int64, by string) error {
 	return s.decide(ctx, db, id, "discard", func(ctx context.Context, letter *dlq.Letter) error {
+		if letter.State != dlq.Open && letter.State != dlq.Replaying {
+			return fmt.Errorf("%w: it is %s", ErrNoDeadLetter, letter.State)
+		}
 		return pgx.BeginTxFunc(ctx, db, decisionTx, func(tx pgx.Tx) error {
 			claimed, err := s.claim(ctx, tx, letter, handler.Skipped)
 			if err != nil {

@@ -73,7 +73,9 @@ func (s Store) ReplayAll(ctx context.Context, db DB, ids []int64, cfg ReplayAllC
 	b.cfg.Rate = cmp.Or(cfg.Rate, defaultReplayRate)
 	b.cfg.MaxFailures = cmp.Or(cfg.MaxFailures, defaultReplayFailures)
 	err := b.run(ctx, ids)
-	if lookErr := b.look(context.WithoutCancel(ctx)); err == nil {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookEvery)
+	defer cancel()
+	if lookErr := b.look(last); err == nil {
 		err = lookErr
 	}
 	if err != nil {

@@ -58,32 +58,51 @@ func (c *ConsumerStatus) Total() int64 { return c.Ready + c.Delayed + c.Taken + 
 // Status tells what waits, by the database's clock. It reads indexes, so that it
 // is cheap however much that is. q is a pool, a connection or a transaction.
 func (s Store) Status(ctx context.Context, q querier) (*Status, error) {
-	var st Status
-	rows, err := q.Query(ctx, s.tables().rows.status, int64(maxCounted), int64(maxLooked))
-	if err == nil {
-		st.Consumers, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (ConsumerStatus, error) {
-			c, full, err := decodeStatus(row)
-			st.AtLeast = st.AtLeast || full
-			return c, err
-		})
-	}
+	st, err := s.status(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("look at the inbox: %w", err)
+	}
+	return st, nil
+}
+
+func (s Store) status(ctx context.Context, q querier) (*Status, error) {
+	rows, err := q.Query(ctx, s.tables().rows.waiting)
+	if err != nil {
+		return nil, err
+	}
+	var st Status
+	st.Consumers, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c ConsumerStatus, err error) {
+		return c, row.Scan(&c.ConsumerID, &c.Consumer)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range st.Consumers {
+		full, err := s.count(ctx, q, &st.Consumers[i])
+		if err != nil {
+			return nil, err
+		}
+		st.AtLeast = st.AtLeast || full
 	}
 	return &st, nil
 }
 
-// decodeStatus reads a row of queries/status.sql. Full: not all were counted.
-func decodeStatus(row pgx.CollectableRow) (c ConsumerStatus, full bool, err error) {
+// count counts what waits for a consumer. Full: not all was counted.
+func (s Store) count(ctx context.Context, q querier, c *ConsumerStatus) (full bool, err error) {
+	rows, err := q.Query(ctx, s.tables().rows.status, c.ConsumerID, int64(maxCounted), int64(maxLooked))
+	if err != nil {
+		return false, err
+	}
 	var stored, due int64
 	var oldestReady, oldest float64
 	var next pgtype.Timestamptz
-	err = row.Scan(&c.ConsumerID, &c.Consumer, &stored, &c.Ready, &due, &c.Taken, &c.Parked, &oldestReady, &oldest, &next)
+	columns := []any{&stored, &c.Ready, &due, &c.Taken, &c.Parked, &oldestReady, &oldest, &next}
+	_, err = pgx.ForEachRow(rows, columns, func() error { return nil })
 	c.Delayed = max(due-c.Taken, 0)
 	c.Behind = max(stored-c.Ready-due-c.Parked, 0)
 	c.OldestReady, c.Oldest = seconds(oldestReady), seconds(oldest)
 	c.NextDue = msgrow.UTC(next)
-	return c, stored >= maxCounted, err
+	return stored >= maxCounted, err
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

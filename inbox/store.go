@@ -32,7 +32,7 @@ type queries struct {
 
 	decideLetter, enqueue string
 
-	status, list, content, countBefore, runNow, replayed string // for people
+	waiting, status, list, content, countBefore, runNow, replayed string // for people
 }
 
 //go:embed queries/lock.sql
@@ -92,6 +92,9 @@ var decideLetterSQL string
 //go:embed queries/enqueue.sql
 var enqueueSQL string
 
+//go:embed queries/waiting.sql
+var waitingSQL string
+
 //go:embed queries/status.sql
 var statusSQL string
 
@@ -136,7 +139,7 @@ func newTables(schemaName string) *tables {
 			remove: q(removeSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL),
 			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), isFull: q(isFullSQL), ends: q(endsSQL),
 			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL),
-			status: q(statusSQL), list: q(listSQL), content: q(contentSQL), countBefore: q(countBeforeSQL),
+			waiting: q(waitingSQL), status: q(statusSQL), list: q(listSQL), content: q(contentSQL), countBefore: q(countBeforeSQL),
 			runNow: q(runNowSQL), replayed: q(replayedSQL),
 		},
 	}

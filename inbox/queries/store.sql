@@ -37,7 +37,7 @@ SELECT
     END,
     coalesce((SELECT last.place FROM last), 0) + 1,
     CASE WHEN $11 IS NOT NULL THEN clock_timestamp() END, $11,
-    $12::text, $13::bytea, $14::text, $15::bytea, $16::bigint, $17::text, $18::text, $19::text,
+    nullif($12::text, ''), $13::bytea, $14::text, $15::bytea, $16::bigint, $17::text, $18::text, $19::text,
     $20::text, $21::timestamptz,
     $22::bytea, $23::text[], $24::bytea[], $25::text,
     $26::text, $27::text, $28::int, $29::bigint, $30::text,
