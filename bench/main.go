@@ -34,6 +34,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return consumeAsChild(ctx, stdout)
 		case relayArgument:
 			return relayAsChild(ctx, stdout)
+		case workArgument:
+			return workAsChild(ctx, stdout)
 		}
 	}
 	b, err := configure(args, stdout, stderr)
@@ -60,7 +62,7 @@ func configure(args []string, stdout, stderr io.Writer) (*bench, error) {
 	flags.DurationVar(&b.round, "for", 5*time.Second, "how long each round takes")
 	flags.IntVar(&b.messages, "messages", 50_000, "messages of a topic or queue in kafka_run, amqp_run and relay.amqp")
 	flags.IntVar(&b.rows, "rows", 1_000_000, "rows in row.bytes")
-	flags.IntVar(&b.waiting, "waiting", 1_000_000, "messages that wait in the topic in run.rss_mb")
+	flags.IntVar(&b.waiting, "waiting", 1_000_000, "messages that wait in the topic in run.rss_mb, and in the inbox in inbox.rss_mb and inbox.due_p99_ms")
 	flags.IntVar(&b.events, "events", 400_000, "events of an outbox that relays with nowhere to publish drain; with Kafka half as many")
 	flags.IntVar(&b.pending, "pending", 5_000_000, "events that wait in relay.rss_mb, and that are purged in purge.writers_p99")
 	flags.StringVar(&b.cpuProfile, "cpuprofile", "", "write a CPU profile of everything measured to this file")
