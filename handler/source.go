@@ -60,6 +60,23 @@ type Pauser interface {
 	Resume()
 }
 
+// OrderedSource is a [Source] that can keep the order of a key, which ordering
+// Strict asks for.
+//
+// KeepsOrder returns nil when messages of one key reach one Run at a time, in
+// the order the broker received them, and when those that were out come again
+// in that order, before any that was not: after a return, a pause, a lost
+// connection, at a drain and a death, to this Run or the next. Else its error
+// says why not, and what to do. It does no I/O: what only the broker knows is
+// looked at by Run, which returns an error when it is not so.
+//
+// For that, whoever returns a delivery must start none of its key that came
+// after it, and return these too.
+type OrderedSource interface {
+	Source
+	KeepsOrder() error
+}
+
 // Publisher sends messages to a broker.
 //
 // Publish returns one result for each message, in the same order; nil only

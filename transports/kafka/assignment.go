@@ -51,6 +51,7 @@ type assignment struct {
 	notYet   time.Time
 	backoff  *backoff.ExponentialBackOff
 	out      int  // handed out, neither settled nor returned
+	back     bool // one came back, and not all that were out with it have ended
 	held     bool // not fetched because the window is full
 	ended    bool
 }
@@ -91,14 +92,15 @@ func (a *assignment) work(ctx context.Context) {
 
 // next takes the next record to hand out, or says how long there is none for
 // sure unless the worker is woken. While one that came back waits, the newer
-// ones wait behind it: they may be of its key. And all wait until the broker
-// knows that records are handed out, or a crash before the next commit would go
-// unseen.
+// ones wait behind it: they may be of its key. It waits itself until what was
+// out with it has ended: of that, something before it may come back too. And all
+// wait until the broker knows that records are handed out, or a crash before the
+// next commit would go unseen.
 func (a *assignment) next() (d *delivery, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	const untilWoken = time.Hour
-	if a.ended || a.told != ownerRunning || a.member.source.paused.Load() {
+	if a.ended || a.back || a.told != ownerRunning || a.member.source.paused.Load() {
 		return nil, untilWoken
 	}
 	from := &a.queue
@@ -180,7 +182,7 @@ func (a *assignment) comeBack(e *entry) {
 	if a.ended {
 		return
 	}
-	e.delivered = true
+	e.delivered, a.back = true, true
 	i, _ := slices.BinarySearchFunc(a.again, e, func(a, b *entry) int { return cmp.Compare(a.offset, b.offset) })
 	a.again = slices.Insert(a.again, i, e)
 	// Half of it fixed: those that come back together have time to arrive and
@@ -305,9 +307,12 @@ func (d *delivery) finish(became func(*assignment)) {
 	}
 	d.ended = true
 	became(a)
-	a.out--
-	if a.ended && a.out == 0 {
-		close(a.idle)
+	if a.out--; a.out == 0 {
+		a.back = false
+		a.signal()
+		if a.ended {
+			close(a.idle)
+		}
 	}
 	a.member.out.Done()
 }

@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 				NewMember: b.member,
 			}
 		}, transporttest.Features{
-			Ordered: true, HeaderOrder: true, RepeatedHeaders: true, NilHeaders: true, BinaryHeaders: true, Tombstones: true,
+			Ordered: true, KeepsOrder: true, HeaderOrder: true, RepeatedHeaders: true, NilHeaders: true, BinaryHeaders: true, Tombstones: true,
 			Positions: true, BrokerTime: true, Redelivered: true, Pause: true, Abort: true, Revoke: true,
 		})
 	}

@@ -11,7 +11,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 
 	transporttest.Run(t, newTransport, transporttest.Features{
-		Ordered: true, HeaderOrder: true, RepeatedHeaders: true, NilHeaders: true, BinaryHeaders: true, Tombstones: true,
+		Ordered: true, KeepsOrder: true, HeaderOrder: true, RepeatedHeaders: true, NilHeaders: true, BinaryHeaders: true, Tombstones: true,
 		Positions: true, BrokerTime: true, Redelivered: true, Pause: true, Abort: true, Revoke: true,
 	})
 }

@@ -18,9 +18,11 @@
 //
 // # Order
 //
-// Messages are handed out in the order they were published. A message that
-// comes again is handed out before those behind it, yet some of these may have
-// been handed out meanwhile.
+// Messages are handed out in the order they were published. As long as a
+// message of a key is out, the other sources are handed none of that key, and
+// when one is returned, no more of its key are handed out until all that are
+// out have ended: what comes again comes in order. Among messages of different
+// keys, or without a key, later ones may have been handed out meanwhile.
 //
 // # Concurrency
 //

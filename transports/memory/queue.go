@@ -28,9 +28,10 @@ type Queue struct {
 	// later queue of the same name would give its messages used positions.
 	prefix string
 
-	mu        sync.Mutex    // guards the fields below and those of every source's run
-	ready     []*entry      // waiting to be handed out, by offset
-	line      []*Source     // those that want a message, in turn
+	mu        sync.Mutex // guards the fields below and those of every source's run
+	ready     []*entry   // waiting to be handed out, by offset
+	line      []*Source  // those that want a message, in turn
+	keys      map[string]*keyOut
 	published int64         // messages published so far: the next offset
 	unsettled int           // published and not settled: waiting or handed out
 	changed   chan struct{} // closed at the next change; nil while nobody waits for one
@@ -43,9 +44,16 @@ type entry struct {
 	delivered bool // handed out before
 }
 
+// keyOut is what is handed out of one key. Guarded by the queue's mutex.
+type keyOut struct {
+	run   *run // to whom
+	count int
+	back  bool // one of them was returned: no more of it until the others have ended
+}
+
 // NewQueue returns an empty queue. Its name is the topic of its messages.
 func NewQueue(name string) *Queue {
-	return &Queue{name: name, prefix: name + "/" + rand.Text() + "/"}
+	return &Queue{name: name, prefix: name + "/" + rand.Text() + "/", keys: map[string]*keyOut{}}
 }
 
 // KeepsOrder implements [handler.OrderedPublisher].
@@ -107,19 +115,61 @@ func (q *Queue) Wait(ctx context.Context) error {
 	}
 }
 
-// next returns the source whose turn it is, nil if all are paused. Callers hold
-// q.mu.
-func (q *Queue) next() *Source {
-	for _, s := range q.line {
-		if !s.paused {
-			return s
+// next returns where the next message for s is, or -1 if there is none or
+// another source is before it. Callers hold q.mu.
+func (q *Queue) next(s *Source) int {
+	for _, other := range q.line {
+		if other.paused {
+			continue
+		}
+		i := slices.IndexFunc(q.ready, func(e *entry) bool { return q.free(e, other.run) })
+		switch {
+		case other == s:
+			return i
+		case i >= 0:
+			return -1
 		}
 	}
-	return nil
+	return -1
+}
+
+// free reports whether e may be handed out to r without upsetting the order of
+// its key. Callers hold q.mu.
+func (q *Queue) free(e *entry, r *run) bool {
+	out := q.keys[string(e.message.Key)]
+	return out == nil || out.run == r && !out.back
+}
+
+// handOut counts e as handed out to r. Callers hold q.mu.
+func (q *Queue) handOut(e *entry, r *run) {
+	key := e.message.Key
+	if len(key) == 0 {
+		return
+	}
+	out := q.keys[string(key)]
+	if out == nil {
+		out = &keyOut{run: r}
+		q.keys[string(key)] = out
+	}
+	out.count++
+}
+
+// ended counts e as no longer handed out; it may come back. Callers hold q.mu.
+func (q *Queue) ended(e *entry, back bool) {
+	key := e.message.Key
+	out := q.keys[string(key)]
+	if out == nil {
+		return
+	}
+	out.back = out.back || back
+	if out.count--; out.count == 0 {
+		delete(q.keys, string(key))
+	}
 }
 
 // putBack returns an entry to its place among the waiting. Callers hold q.mu.
 func (q *Queue) putBack(e *entry) {
+	q.ended(e, true)
 	i, _ := slices.BinarySearchFunc(q.ready, e, func(a, b *entry) int { return cmp.Compare(a.offset, b.offset) })
 	q.ready = slices.Insert(q.ready, i, e)
 }

@@ -12,8 +12,9 @@ import (
 )
 
 var (
-	_ handler.Source = (*Source)(nil)
-	_ handler.Pauser = (*Source)(nil)
+	_ handler.Source        = (*Source)(nil)
+	_ handler.Pauser        = (*Source)(nil)
+	_ handler.OrderedSource = (*Source)(nil)
 )
 
 // ErrAborted is returned by [Source.Run] when [Source.Abort] ended it.
@@ -122,6 +123,10 @@ func (s *Source) Abort() {
 	s.queue.notify()
 }
 
+// KeepsOrder implements [handler.OrderedSource]: as long as a message of a key is
+// out, no other source is handed one of that key.
+func (s *Source) KeepsOrder() error { return nil }
+
 func (s *Source) start(r *run) bool {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
@@ -151,10 +156,14 @@ func (s *Source) take(ctx context.Context, r *run) *handler.Delivery {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if len(q.ready) > 0 && q.next() == s {
-			e := q.ready[0]
-			q.ready[0] = nil // or the array behind the slice keeps it alive
-			q.ready = q.ready[1:]
+		if i := q.next(s); i >= 0 {
+			e := q.ready[i]
+			if i == 0 {
+				q.ready[0] = nil // or the array behind the slice keeps it alive
+				q.ready = q.ready[1:]
+			} else {
+				q.ready = slices.Delete(q.ready, i, i+1)
+			}
 			return r.delivery(e)
 		}
 		changed := q.change()
@@ -180,9 +189,10 @@ func (s *Source) leaveLine() {
 func (r *run) delivery(e *entry) *handler.Delivery {
 	d := &handler.Delivery{Message: clone(e.message), Revoked: r.aborted}
 	d.Message.Origin.Redelivered = e.delivered
-	d.Settled = func() { r.end(d, func(*entry) { r.queue.unsettled-- }) }
+	d.Settled = func() { r.end(d, func(e *entry) { r.queue.unsettled--; r.queue.ended(e, false) }) }
 	d.Returned = func(error) { r.end(d, func(e *entry) { e.delivered = true; r.queue.putBack(e) }) }
 	r.out[d] = e
+	r.queue.handOut(e, r)
 	return d
 }
 

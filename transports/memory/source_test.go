@@ -141,3 +141,57 @@ func TestSource_TakesTurns(t *testing.T) {
 		require.NoError(t, <-done)
 	})
 }
+
+// Sources compete for messages, but not for those of a key that one of them has,
+// nor while one of that key goes back.
+func TestSource_OneSourceAKey(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		key, errAgain := []byte("order 42"), errors.New("once more")
+		queue := memory.NewQueue("payments")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		run := func() *transporttest.Sink {
+			sink := transporttest.NewSink(transporttest.SinkConfig{})
+			source := memory.NewSource(queue)
+			require.NoError(t, source.KeepsOrder())
+			go func() { ended <- source.Run(ctx, sink) }()
+			synctest.Wait() // it waits in line
+			return sink
+		}
+		one := run()
+		queue.Publish(ctx, []*handler.Message{{ID: "evt_1", Key: key}, {ID: "evt_2", Key: key}, {ID: "evt_3", Key: key}})
+		first, second, third := one.Next(t), one.Next(t), one.Next(t)
+
+		two := run()
+		publish := func(msg *handler.Message) {
+			queue.Publish(ctx, []*handler.Message{msg})
+			synctest.Wait()
+		}
+		publish(&handler.Message{ID: "evt_4", Key: key})
+		fourth := one.Next(t)
+		publish(&handler.Message{ID: "other", Key: []byte("order 43")})
+		require.Equal(t, "other", two.Next(t).Message.ID)
+
+		third.Returned(errAgain)
+		fourth.Returned(errAgain)
+		publish(&handler.Message{ID: "evt_5", Key: key})
+		one.RequireQuiet(t)
+		two.RequireQuiet(t)
+		second.Returned(errAgain)
+		first.Settled()
+		synctest.Wait()
+		var again []string
+		for _, msg := range append(one.Arrived()[4:], two.Arrived()[1:]...) {
+			again = append(again, msg.ID)
+		}
+		require.Equal(t, []string{"evt_2", "evt_3", "evt_4", "evt_5"}, again)
+
+		cancel()
+		one.ReturnAll(errAgain)
+		two.ReturnAll(errAgain)
+		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
+	})
+}

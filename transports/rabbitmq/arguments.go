@@ -23,6 +23,7 @@ const (
 	argMessageTTL         = "x-message-ttl"
 	argOverflow           = "x-overflow"
 	argQueueType          = "x-queue-type"
+	argSingleActive       = "x-single-active-consumer"
 )
 
 // mostQuestions bounds an inspection. RabbitMQ knows about twenty arguments.
@@ -69,6 +70,9 @@ func (i *inspection) has(argument string) bool { return i.found[argument] != nil
 // ask finds out about arguments, and about all that the broker compares before
 // them. An argument that a queue of this type cannot have is not found.
 func (i *inspection) ask(arguments ...string) error {
+	if product := i.conn.amqp.Properties["product"]; product != "RabbitMQ" {
+		return fmt.Errorf("%w: it is not RabbitMQ", errUnreadable) // another one may make a queue of a question
+	}
 	open := slices.DeleteFunc(arguments, func(a string) bool { _, known := i.found[a]; return known })
 	for range mostQuestions {
 		if !slices.ContainsFunc(open, func(a string) bool { return a != argDeliveryLimit }) {
@@ -147,6 +151,9 @@ func (i *inspection) read(reason string) (argument string, value any, err error)
 			return "", nil, errUnreadable
 		}
 		current, kind = typed[:at], strings.TrimSuffix(typed[at+len(" of type '"):], "'")
+	}
+	if argument == argSingleActive { // of all that we ask for, the one that is no text and no number
+		kind = "bool"
 	}
 	if len(current) < 2 || current[0] != '\'' || current[len(current)-1] != '\'' {
 		return "", nil, errUnreadable

@@ -45,9 +45,17 @@ type SourceConfig struct {
 	// message. From 1 to 65,535. Defaults to 200.
 	Prefetch int
 
-	// Exclusive asks to be the only consumer of the queue. While another one
-	// has it, the source waits.
+	// Exclusive asks to be the only consumer of a classic queue, and so keeps
+	// the order of its messages; see the package comment. While another one has
+	// the queue, the source waits for it to go, and asks again at least every
+	// five seconds. A quorum queue lets several in: Run refuses it.
 	Exclusive bool
+
+	// SingleActiveConsumer says that the queue was declared with
+	// x-single-active-consumer, and so keeps the order of its messages; see the
+	// package comment. The source looks whether it was, where it may, and Run
+	// refuses a queue that was not.
+	SingleActiveConsumer bool
 
 	// ConsumerTag names the consumer on the broker's pages, at most 255 bytes.
 	// Defaults to "semel-" and a random part.
@@ -89,7 +97,12 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	var twoWays error
+	if c.Exclusive && c.SingleActiveConsumer {
+		twoWays = errors.New("give Exclusive or SingleActiveConsumer, not both: a queue with a single active consumer refuses exclusive ones")
+	}
 	return c, errors.Join(
+		twoWays,
 		checkLength("Queue", c.Queue),
 		required("Queue", c.Queue),
 		checkLength("ConsumerTag", c.ConsumerTag),
@@ -97,6 +110,10 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 		c.link().validate(),
 	)
 }
+
+// inOrder reports whether the broker is to send the queue to one consumer at a
+// time. Then the source gives back in order too.
+func (c SourceConfig) inOrder() bool { return c.Exclusive || c.SingleActiveConsumer }
 
 func (c SourceConfig) link() link {
 	return link{

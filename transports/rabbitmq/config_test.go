@@ -30,6 +30,7 @@ func TestSourceConfig_Impossible(t *testing.T) {
 		{name: "ControlCharacter", change: func(c *rabbitmq.SourceConfig) { c.URL = "amqp://u:s3cret\x7f@h" }, want: "URL is not an AMQP URL"},
 		{name: "NegativePrefetch", change: func(c *rabbitmq.SourceConfig) { c.Prefetch = -1 }, want: "Prefetch must be from 1 to 65535, is -1"},
 		{name: "HugePrefetch", change: func(c *rabbitmq.SourceConfig) { c.Prefetch = 65_536 }, want: "Prefetch must be from 1 to 65535, is 65536"},
+		{name: "TwoWaysToOrder", change: func(c *rabbitmq.SourceConfig) { c.Exclusive, c.SingleActiveConsumer = true, true }, want: "give Exclusive or SingleActiveConsumer, not both"},
 		{name: "LongTag", change: func(c *rabbitmq.SourceConfig) { c.ConsumerTag = strings.Repeat("t", 256) }, want: "ConsumerTag must have at most 255 bytes, has 256"},
 		{name: "ConnectTimeout", change: func(c *rabbitmq.SourceConfig) { c.ConnectTimeout = -time.Second }, want: "ConnectTimeout must be positive, is -1s"},
 		{name: "RequestTimeout", change: func(c *rabbitmq.SourceConfig) { c.RequestTimeout = -time.Second }, want: "RequestTimeout must be positive, is -1s"},

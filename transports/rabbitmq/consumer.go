@@ -23,11 +23,15 @@ type consumer struct {
 	drainBy time.Time
 
 	inspected bool // the queue's limits were looked at
+	shared    look // whether others may take from the queue
 }
 
 // consume opens a channel, declares what was asked for, and consumes on it,
 // pausing and resuming, until the channel has ended or ctx has. Then it drains.
 func (c *consumer) consume(ctx context.Context, conn *connection) error {
+	if c.config.inOrder() {
+		return c.consumeInOrder(ctx, conn)
+	}
 	ch, err := c.open(conn)
 	if err != nil {
 		return err
@@ -86,17 +90,8 @@ func (c *consumer) open(conn *connection) (*channel, error) {
 
 // subscribe consumes until the source is paused (nil), ctx ends (nil), or the
 // consumer or its channel has ended.
-func (c *consumer) subscribe(ctx context.Context, ch *channel, back *guard) (err error) {
-	var deliveries <-chan amqp.Delivery
-	err = ch.do("consume", func() (err error) {
-		deliveries, err = ch.Consume(c.config.Queue, c.config.ConsumerTag, false, c.config.Exclusive, false, false, nil)
-		return err
-	})
-	if err != nil && c.config.Exclusive && hasCode(err, amqp.AccessRefused) {
-		// Another consumer has the queue; it will go some day. The broker says
-		// the same of a missing permission, hence %v: no refusal any more.
-		return fmt.Errorf("%v (another consumer may have the queue; waiting for it)", err) //nolint:errorlint // on purpose
-	}
+func (c *consumer) subscribe(ctx context.Context, ch *channel, back *guard) error {
+	deliveries, err := c.register(ch)
 	if err != nil {
 		return err
 	}
@@ -115,7 +110,7 @@ func (c *consumer) subscribe(ctx context.Context, ch *channel, back *guard) (err
 	defer func() { <-handedOut }()
 	defer stopTaking()
 
-	err = c.watch(ctx, ch)
+	err = c.watch(ctx, ch, nil)
 	if ctx.Err() == nil {
 		close(revoked)
 	} else {
@@ -128,8 +123,22 @@ func (c *consumer) subscribe(ctx context.Context, ch *channel, back *guard) (err
 	return err
 }
 
-// watch waits for the end of a subscription.
-func (c *consumer) watch(ctx context.Context, ch *channel) error {
+// register makes the broker send deliveries.
+func (c *consumer) register(ch *channel) (deliveries <-chan amqp.Delivery, err error) {
+	err = ch.do("consume", func() (err error) {
+		deliveries, err = ch.Consume(c.config.Queue, c.config.ConsumerTag, false, c.config.Exclusive, false, false, nil)
+		return err
+	})
+	if err != nil && c.config.Exclusive && hasCode(err, amqp.AccessRefused) {
+		// Another consumer has the queue; it will go some day. The broker says
+		// the same of a missing permission, hence %v: no refusal any more.
+		return nil, fmt.Errorf("%w: %v", errOccupied, err) //nolint:errorlint // on purpose
+	}
+	return deliveries, err
+}
+
+// watch waits for the end of a subscription, or until ended is closed.
+func (c *consumer) watch(ctx context.Context, ch *channel, ended <-chan struct{}) error {
 	for {
 		paused, turned := c.isPaused()
 		if paused {
@@ -138,6 +147,8 @@ func (c *consumer) watch(ctx context.Context, ch *channel) error {
 		select {
 		case <-turned: // and perhaps back again already
 		case <-ctx.Done():
+			return nil
+		case <-ended:
 			return nil
 		case <-ch.lost:
 			return fmt.Errorf("channel closed: %w", ch.err)

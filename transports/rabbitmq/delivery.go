@@ -42,6 +42,12 @@ type guard struct {
 	*acks
 	spare int // how many may be returned at once: a whole prefetch, as at a pause
 
+	// left, if set, is called for each that goes back, before its Returned has
+	// returned. Nothing is requeued then, all is left to the end of the channel.
+	// See [consumer.stint].
+	left     func(returned bool)
+	progress atomic.Bool // something was settled
+
 	mu       sync.Mutex
 	returns  int                         // guarded by mu; in a row, nothing settled in between
 	patience *backoff.ExponentialBackOff // guarded by mu
@@ -53,6 +59,7 @@ func newGuard(ch *channel, prefetch int) *guard {
 
 func (g *guard) acknowledge(d *delivery) {
 	g.settle(d)
+	g.progress.Store(true)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.returns = 0
@@ -60,6 +67,10 @@ func (g *guard) acknowledge(d *delivery) {
 }
 
 func (g *guard) requeue(d *delivery) {
+	if g.left != nil {
+		g.left(false)
+		return
+	}
 	_ = g.ch.Nack(d.tag, false, true)
 	g.drop(d)
 }
@@ -68,6 +79,10 @@ func (g *guard) requeue(d *delivery) {
 // for more than a prefetch. A message that waits for that stays out, so the
 // broker sends no other for it.
 func (g *guard) giveBack(d *delivery) {
+	if g.left != nil {
+		g.left(true)
+		return
+	}
 	g.mu.Lock()
 	g.returns++
 	var delay time.Duration

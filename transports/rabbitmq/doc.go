@@ -27,13 +27,48 @@
 //
 // # What is not guaranteed
 //
-// Order between competing consumers of one queue, and after a redelivery.
+// Order between competing consumers of one queue, and after a redelivery, unless
+// the queue is consumed in order (see below).
 // Exactly one delivery: the engine recognises the copies by their id.
 // A quorum queue with a delivery limit (20 by default from RabbitMQ 4.0)
 // counts what is given back, before 4.3 also by a plain requeue, and drops the
 // message at the limit: give such a queue a dead letter exchange, or no limit.
 // The client library keeps headers in a map: of a name that a foreign client
 // put into one table twice, the last value remains.
+//
+// # Order
+//
+// Messages come in the order of the queue, also past a pause, a drain, a lost
+// connection and a death, if the broker gives the queue to one consumer at a
+// time: a queue declared with x-single-active-consumer
+// ([SourceConfig.SingleActiveConsumer]), or a classic queue with
+// [SourceConfig.Exclusive]. [Source.KeepsOrder] is nil then. With a single active
+// consumer the broker lets the next one take over at once; an exclusive one that
+// waits has to ask again and again, each time a line in the broker's log.
+//
+// Such a source never gives a message back alone. It hands out no more, waits
+// for what runs, and closes its channel, and with it consumer and messages go
+// back in one step. A consumer that is cancelled first leaves its place to the
+// next one while its messages are still out, and a quorum queue puts what is
+// requeued behind what was requeued before. So a message that is returned holds
+// up all the others until what is out has ended.
+//
+// Whether the queue is what the config says, the source looks when it begins to
+// consume, with two or more lines about "semel asks" in the broker's log; for
+// what it needs, see the next section. Where it cannot tell, it says that, at
+// Info, and takes the config's word. Limits of order:
+//
+//   - A quorum queue keeps what was given back in a line of its own, and puts
+//     what comes back again at its end. All that consume it must have the same
+//     Prefetch, and nobody else may take from it, not even to look (the
+//     management page's "Get messages"), or it may lose its order. The source
+//     logs an error when it sees that.
+//   - A quorum queue forgets acknowledgements that are still on their way inside
+//     the broker when the channel is closed, if there are more than 32
+//     (rabbitmq-server#10327). Such a message comes again, in its place.
+//   - Who waits behind a single active consumer looks the same from here as who
+//     has no messages: both are Consuming. One that waits for an exclusive
+//     consumer is Waiting.
 //
 // # Queues that drop messages
 //
@@ -76,5 +111,6 @@
 //
 // When its context ends, a source cancels its consumer, gives back what it has
 // not handed out, waits for the rest, closes channel and connection so that
-// every acknowledgement has arrived, and returns nil.
+// every acknowledgement has arrived, and returns nil. One that keeps order first
+// waits, and then closes the channel, which does the rest.
 package rabbitmq

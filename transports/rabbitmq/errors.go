@@ -25,11 +25,21 @@ var ErrNotConfirmed = errors.New("the broker did not confirm it")
 // ErrPublisherClosed is returned by [Publisher.Publish] after [Publisher.Close].
 var ErrPublisherClosed = errors.New("publisher is closed")
 
+// errShared is why Run ends when the order of the queue was asked for and the
+// broker gives the queue to several consumers.
+var errShared = errors.New("the queue cannot be kept in order")
+
+// errOccupied is why a source waits that asked to be the only consumer.
+var errOccupied = errors.New("another consumer may have the queue")
+
 // refused reports whether the broker said no to something that stands in our
 // configuration, so that asking again changes nothing until somebody acts.
 // Everything else (resource locked by a connection that is about to die, a
 // forced close, an internal error, the network) may pass by itself.
 func refused(err error) bool {
+	if errors.Is(err, errShared) {
+		return true
+	}
 	var e *amqp.Error
 	if !errors.As(err, &e) || (!e.Server && !guessed(err)) {
 		return false

@@ -35,28 +35,33 @@ func (f *flight) count() int {
 	return f.n
 }
 
-// wait waits until nothing is out, at most until deadline; zero is no deadline.
-// Nothing may be added meanwhile.
-func (f *flight) wait(deadline time.Time) bool {
+// over returns a channel that is closed when nothing is out. Nothing may be
+// added meanwhile.
+func (f *flight) over() <-chan struct{} {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.n == 0 {
-		f.mu.Unlock()
-		return true
+		over := make(chan struct{})
+		close(over)
+		return over
 	}
 	if f.idle == nil {
 		f.idle = make(chan struct{})
 	}
-	idle := f.idle
-	f.mu.Unlock()
+	return f.idle
+}
 
+// wait waits until nothing is out, at most until deadline; zero is no deadline.
+// Nothing may be added meanwhile.
+func (f *flight) wait(deadline time.Time) bool {
+	over := f.over()
 	var late <-chan time.Time
 	if !deadline.IsZero() {
 		late = time.After(time.Until(deadline))
 	}
 	select {
-	case <-idle:
-		return true
+	case <-over:
 	case <-late:
-		return false
 	}
+	return f.count() == 0
 }

@@ -60,9 +60,6 @@ func (c *consumer) warnOfLimits(ctx context.Context, conn *connection) error {
 // bytes, and the delivery limit of a quorum queue before the TTL. Only where
 // there is a limit is nothing left to that order.
 func (i *inspection) inspect(version int) error {
-	if product := i.conn.amqp.Properties["product"]; product != "RabbitMQ" {
-		return fmt.Errorf("%w: it is not RabbitMQ", errUnreadable) // another one may make a queue of a question
-	}
 	err := i.ask(argMessageTTL, argMaxLengthBytes, argDeliveryLimit)
 	if err == nil && len(i.limits(version)) > 0 {
 		err = i.ask(argDeadLetterExchange, argOverflow)

@@ -79,24 +79,6 @@ func TestSource_RefusedLater(t *testing.T) {
 	r.stop(t)
 }
 
-// A rolling deployment starts the new process before the old one has gone.
-func TestSource_ExclusiveWaitsForTheOther(t *testing.T) {
-	t.Parallel()
-
-	b := setup(t)
-	config := b.sourceConfig()
-	config.Exclusive = true
-	old := run(t, config, transporttest.SinkConfig{})
-	old.await(t, rabbitmq.Consuming)
-	next := run(t, config, transporttest.SinkConfig{})
-	require.Eventually(t, func() bool { return next.source.Stats().Failures > 1 }, patience, tick)
-	require.ErrorContains(t, next.source.Stats().LastError, "another consumer may have the queue")
-
-	old.stop(t)
-	next.await(t, rabbitmq.Consuming)
-	next.stop(t)
-}
-
 func TestSource_ConnectTimeout(t *testing.T) {
 	t.Parallel()
 

@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	_ handler.Source = (*Source)(nil)
-	_ handler.Pauser = (*Source)(nil)
+	_ handler.Source        = (*Source)(nil)
+	_ handler.Pauser        = (*Source)(nil)
+	_ handler.OrderedSource = (*Source)(nil)
 )
 
 // Source consumes one queue. Make one with [NewSource].
@@ -73,7 +74,8 @@ func (s *Source) Run(ctx context.Context, sink handler.Sink) error {
 
 // Pause implements [handler.Pauser]: it cancels the consumer and revokes what
 // was handed out, so that the engine gives back what it has not started. The
-// connection, and with it the acknowledgement of what is running, stays. (The
+// connection, and with it the acknowledgement of what is running, stays. A
+// source that keeps order gives back when nothing runs any more. (The
 // broker deletes a queue that was declared auto-delete when its last consumer
 // is cancelled: do not use such a queue for messages that matter.)
 func (s *Source) Pause() { s.turn(true) }

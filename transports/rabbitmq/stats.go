@@ -12,6 +12,7 @@ type State string
 const (
 	Stopped    State = "stopped"    // not running, or not used yet
 	Connecting State = "connecting" // no connection, or no channel that works yet
+	Waiting    State = "waiting"    // connected; another consumer has the queue for itself
 	Consuming  State = "consuming"
 	Paused     State = "paused" // connected, and consuming nothing until resumed
 	Draining   State = "draining"
@@ -63,6 +64,14 @@ func (s *status) failed(err error) {
 	}
 	s.stats.LastError, s.stats.LastErrorAt = err, now
 	s.stats.Failures++
+}
+
+// waits notes why it has to wait although the connection works.
+func (s *status) waits(err error) {
+	s.set(Waiting)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.LastError, s.stats.LastErrorAt = err, time.Now()
 }
 
 func (s *status) snapshot() Stats {

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -43,9 +44,10 @@ type supervisor struct {
 	retry   *backoff.ExponentialBackOff
 	guesses int // failures in a row that are only assumed to be a refusal
 
-	workedSince time.Time // zero while it does not work
-	downSince   time.Time // zero while it works
-	logged      time.Time
+	workedSince  time.Time // zero while it does not work
+	waitingSince time.Time // zero while no other consumer is in the way
+	downSince    time.Time // zero while it works
+	logged       time.Time
 }
 
 func newSupervisor(l link, st *status, final func(error) bool) *supervisor {
@@ -93,6 +95,28 @@ func (v *supervisor) works(ctx context.Context, state State) {
 	if v.workedSince.IsZero() {
 		v.workedSince = time.Now()
 	}
+	v.back(ctx)
+	if !v.waitingSince.IsZero() && state == Consuming {
+		v.link.log.LogAttrs(ctx, slog.LevelInfo, "took the queue over",
+			slog.String("broker", v.link.broker()), slog.String("connection", v.link.name), slog.Duration("waited_for", time.Since(v.waitingSince)))
+		v.waitingSince = time.Time{}
+	}
+}
+
+// waits notes that another consumer is in the way. It may have the queue for
+// months: that is said once.
+func (v *supervisor) waits(ctx context.Context, err error) {
+	v.status.waits(err)
+	v.back(ctx)
+	if v.waitingSince.IsZero() {
+		v.waitingSince = time.Now()
+		v.link.log.LogAttrs(ctx, slog.LevelWarn, "waiting to take the queue over: another consumer has it for itself, or the right to read it is missing",
+			slog.String("broker", v.link.broker()), slog.String("connection", v.link.name), slog.Any("error", err))
+	}
+}
+
+// back notes that there is a broker.
+func (v *supervisor) back(ctx context.Context) {
 	if !v.downSince.IsZero() {
 		v.link.log.LogAttrs(ctx, slog.LevelInfo, "rabbitmq is back",
 			slog.String("broker", v.link.broker()), slog.Duration("down_for", time.Since(v.downSince)))
@@ -112,6 +136,10 @@ func (v *supervisor) failed(ctx context.Context, err error) bool {
 		v.retry.Reset()
 	}
 	v.workedSince = time.Time{}
+	if errors.Is(err, errOccupied) {
+		v.waits(ctx, err)
+		return false
+	}
 	if v.downSince.IsZero() {
 		v.downSince = now
 	}

@@ -90,6 +90,37 @@ func (s *swapper) Deliver(ctx context.Context, d *handler.Delivery) error {
 	return errors.Join(s.inner.Deliver(ctx, d), s.inner.Deliver(ctx, first))
 }
 
+// heap makes a member that dies leave what it had out behind the rest, the last
+// first.
+func heap(tr transporttest.Transport) transporttest.Transport {
+	newMember, publisher := tr.NewMember, tr.Publisher
+	tr.NewMember = func(t testing.TB) transporttest.Member {
+		var mu sync.Mutex // guards out
+		var out []*handler.Delivery
+		m := newMember(t)
+		inner, die := m.Source, m.Abort
+		m.Source = sourceFunc(func(ctx context.Context, to handler.Sink) error {
+			return inner.Run(ctx, sinkFunc(func(ctx context.Context, d *handler.Delivery) error {
+				mu.Lock()
+				out = append(out, d)
+				mu.Unlock()
+				return to.Deliver(ctx, d)
+			}))
+		})
+		m.Abort = func() {
+			mu.Lock()
+			defer mu.Unlock()
+			for i := len(out) - 1; i >= 0; i-- {
+				publisher.Publish(t.Context(), []*handler.Message{out[i].Message})
+				out[i].Settled()
+			}
+			die()
+		}
+		return m
+	}
+	return tr
+}
+
 // multiple acknowledges all that was delivered before, as AMQP's flag of that
 // name does.
 type multiple struct {

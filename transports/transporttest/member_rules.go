@@ -15,12 +15,14 @@ func memberRules() []rule {
 		{
 			name:     "MembersShare",
 			sentence: "Members of one group share the messages, and nothing is lost when one leaves.",
+			unless:   "OneActive",
 			check:    checkMembersShare,
 		},
 		{
 			name:     "MemberDies",
 			sentence: "When a member dies, what it had not settled comes to the others.",
 			needs:    "Abort",
+			unless:   "OneActive",
 			check:    checkMemberDies,
 		},
 		{

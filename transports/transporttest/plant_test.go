@@ -23,7 +23,7 @@ type plant struct {
 }
 
 func plants() []plant {
-	return slices.Concat(publisherPlants(), messagePlants(), settlePlants(), runPlants(), pausePlants(), memberPlants())
+	return slices.Concat(publisherPlants(), messagePlants(), settlePlants(), orderPlants(), runPlants(), pausePlants(), memberPlants())
 }
 
 func publisherPlants() []plant {
@@ -203,6 +203,48 @@ func settlePlants() []plant {
 			name:   "acknowledges-multiple",
 			damage: sink(func(inner handler.Sink) handler.Sink { return &multiple{inner: inner} }),
 			breaks: []string{"LaterSettledKeepsEarlier", "ReturnedWhileStopping"},
+		},
+	}
+}
+
+func orderPlants() []plant {
+	return []plant{
+		{
+			name: "requeues-at-the-end",
+			damage: func(tr transporttest.Transport) transporttest.Transport {
+				publisher := tr.Publisher
+				return delivery(func(d *handler.Delivery) {
+					settled, msg := d.Settled, d.Message
+					d.Returned = func(error) {
+						publisher.Publish(context.Background(), []*handler.Message{msg})
+						settled()
+					}
+				})(tr)
+			},
+			breaks: []string{"ReturnedKeepsOrder", "PauseKeepsOrder", "StopKeepsOrder"},
+		},
+		{
+			name:   "leaves-its-heir-a-heap",
+			damage: heap,
+			breaks: []string{"DeathKeepsOrder"},
+		},
+		{
+			name: "shares-what-is-for-one", // the queue knows no keys, so the sources compete
+			damage: publisher(func(ctx context.Context, inner handler.Publisher, msgs []*handler.Message) []error {
+				keyless := make([]*handler.Message, len(msgs))
+				for i, msg := range msgs {
+					keyless[i] = &handler.Message{ID: msg.ID}
+				}
+				return inner.Publish(ctx, keyless)
+			}),
+			breaks: []string{"TakeoverKeepsOrder"},
+		},
+		{
+			name: "cannot-keep-order",
+			damage: source(func(s handler.Source) handler.Source {
+				return &pausing{Source: s, pause: s.(handler.Pauser).Pause, resume: s.(handler.Pauser).Resume}
+			}),
+			breaks: []string{"OrderIsDeclared"},
 		},
 	}
 }

@@ -92,7 +92,7 @@ func checkSettledBeforeDeliverReturns(t *testing.T, b *bundle) {
 }
 
 func checkSettledFromAnyGoroutine(t *testing.T, b *bundle) {
-	const n = 50
+	const n = 30
 	msgs := numbered(n)
 	b.publish(t, msgs...)
 	m := b.join(t, SinkConfig{})

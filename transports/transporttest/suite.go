@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,14 @@ type Member struct {
 type Features struct {
 	// Ordered: messages of one key arrive at one member as they were published.
 	Ordered bool
+
+	// KeepsOrder: the source is a [handler.OrderedSource] whose KeepsOrder
+	// returns nil.
+	KeepsOrder bool
+
+	// OneActive: one member at a time is given messages, and the others wait for
+	// it to go. Else they share.
+	OneActive bool
 
 	// HeaderOrder: headers arrive in the order they were sent.
 	HeaderOrder bool
@@ -94,7 +103,8 @@ const (
 type rule struct {
 	name     string
 	sentence string
-	needs    string // the field of Features without which it is skipped; may be empty
+	needs    string // the fields of Features without which it is skipped; may be empty
+	unless   string // the field of Features with which it is skipped; may be empty
 	check    func(t *testing.T, b *bundle)
 }
 
@@ -119,17 +129,24 @@ func Run(t *testing.T, newTransport func(t *testing.T) Transport, features Featu
 					t.Logf("broken sentence of the contract: %s", r.sentence)
 				}
 			})
-			if r.needs != "" && !reflect.ValueOf(features).FieldByName(r.needs).Bool() {
-				t.Skipf("the transport does not declare Features.%s: %s", r.needs, r.sentence)
+			for _, field := range strings.Fields(r.needs) {
+				if !features.declare(field) {
+					t.Skipf("the transport does not declare Features.%s: %s", field, r.sentence)
+				}
+			}
+			if r.unless != "" && features.declare(r.unless) {
+				t.Skipf("the transport declares Features.%s: %s", r.unless, r.sentence)
 			}
 			r.check(t, &bundle{Transport: newTransport(t), features: features})
 		})
 	}
 }
 
+func (f Features) declare(field string) bool { return reflect.ValueOf(f).FieldByName(field).Bool() }
+
 func rules() []rule {
 	var all []rule
-	for _, some := range [][]rule{publishRules(), messageRules(), originRules(), settleRules(), stopRules(), pauseRules(), memberRules()} {
+	for _, some := range [][]rule{publishRules(), messageRules(), originRules(), settleRules(), orderRules(), stopRules(), pauseRules(), memberRules()} {
 		all = append(all, some...)
 	}
 	return all

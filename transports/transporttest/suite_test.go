@@ -68,7 +68,7 @@ func TestPlanted(t *testing.T) {
 		t.Skip("this is the child process of TestSuiteCatches")
 	}
 	features := transporttest.Features{
-		Ordered: true, HeaderOrder: true, RepeatedHeaders: true, NilHeaders: true, BinaryHeaders: true, Tombstones: true,
+		Ordered: true, KeepsOrder: true, HeaderOrder: true, RepeatedHeaders: true, NilHeaders: true, BinaryHeaders: true, Tombstones: true,
 		Positions: true, BrokerTime: true, Redelivered: true, Pause: true, Abort: true, Revoke: true,
 		Deadline: time.Second, // most plants run into it
 	}
@@ -77,6 +77,7 @@ func TestPlanted(t *testing.T) {
 		features = transporttest.Features{Deadline: features.Deadline}
 	} else {
 		all := plants()
+		features.OneActive = name == "shares-what-is-for-one"
 		damage = all[slices.IndexFunc(all, func(p plant) bool { return p.name == name })].damage
 	}
 	transporttest.Run(t, func(*testing.T) transporttest.Transport { return damage(newMemory()) }, features)
