@@ -46,6 +46,13 @@ func (b *books) settled(n int) {
 	}
 }
 
+// acked notes that p has acknowledged a copy. It need not come again then, even
+// if p was killed: a worker of the inbox may hold what its source was through with.
+func (b *books) acked(p *process, n int) {
+	delete(b.again, n)
+	b.ended(p, n)
+}
+
 // ended notes that p has no business with the copy any more: acknowledged,
 // returned, or refused.
 func (b *books) ended(p *process, n int) { delete(b.out[p], n) }

@@ -77,6 +77,22 @@ func TestBooks_ComesAgainBeforeTheDeathIsKnown(t *testing.T) {
 	require.True(t, b.quiet())
 }
 
+// A worker of the inbox may hold a message, with its delivery not yet acknowledged.
+func TestBooks_AckedWhileHeldNeedNot(t *testing.T) {
+	t.Parallel()
+
+	b, killed := newBooks(), &process{}
+	n := b.publish()
+	b.delivered(killed, n)
+	b.settled(n)
+	b.held(killed, n)
+
+	b.acked(killed, n)
+	b.died(killed)
+
+	require.True(t, b.quiet())
+}
+
 func TestBooks_HeldAfterItsAckNeedNot(t *testing.T) {
 	t.Parallel()
 

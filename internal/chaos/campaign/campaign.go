@@ -107,12 +107,12 @@ func (c *campaign) group(ctx context.Context, s spec) (result Result) {
 	g := &group{
 		spec: s, config: c.config, name: name, binary: c.binary, queue: queue,
 		log:  func(format string, args ...any) { c.log(s, format, args...) },
-		load: newLoad(name), books: newBooks(), events: make(chan event, 1024),
+		load: newLoad(name, s.ofInbox()), books: newBooks(), store: store{c.pool, name}, events: make(chan event, 1024),
 	}
-	fail(g.run(ctx))
+	fail(g.runWithPerson(ctx))
 	cleanup(func(ctx context.Context) error {
 		f, err := read(ctx, c.pool, name)
-		result.Tally = count(g.load.all, f, s.crew.ordered)
+		result.Tally = count(g.load.all, f, s)
 		return err
 	})
 	result.Kills, result.Redelivered = g.killed, g.books.redelivered

@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 
 	"github.com/semel-go/semel/internal/chaos/wire"
 )
 
 // recruit starts a child.
 func (g *group) recruit() error {
-	p, err := start(g.binary, wire.Setup{Broker: g.broker, Schema: g.name, Consumer: g.name, Topic: g.name}, g.queue, g.events)
+	setup := wire.Setup{
+		Broker: g.broker, Schema: g.name, Consumer: g.name, Topic: g.name,
+		Single: g.spec.crew.single, Strict: g.ofInbox(), WorkAhead: g.workAhead(),
+	}
+	p, err := start(g.binary, setup, g.queue, g.events)
 	if err != nil {
 		return err
 	}
@@ -25,10 +30,10 @@ func (g *group) bury(p *process, err error) error {
 	g.remove(p)
 	g.books.died(p)
 	switch {
-	case p.doomed && wasKilled(err):
+	case p.doomed && killedBy(err, syscall.SIGKILL):
 		g.killed++
 		return g.recruit()
-	case p.retired && err == nil:
+	case p.retired && (err == nil || killedBy(err, syscall.SIGTERM)): // a child that had just started does not listen yet
 		return nil
 	default:
 		return fmt.Errorf("a child ended by itself: %s; it said last: %s", p.cmd.ProcessState, p.stderr)
@@ -39,9 +44,11 @@ func (g *group) bury(p *process, err error) error {
 // run into it.
 func (g *group) arm(armed ...*process) {
 	order := wire.Order{Point: g.point, Skip: rand.IntN(maxSkip)}
-	if g.point == wire.MidDrain {
-		holds := wire.Points()[:5] // up to before-ack: its ack must not come before the drain
-		order.Hold = holds[rand.IntN(len(holds))]
+	if moments := g.point.Moments(); len(moments) > 0 {
+		order.Hold = moments[rand.IntN(len(moments))]
+	}
+	if g.ofInbox() {
+		order.Skip = rand.IntN(maxSkipRare)
 	}
 	for _, p := range g.crew {
 		if slices.Contains(armed, p) {
@@ -73,7 +80,7 @@ func (g *group) retire(ctx context.Context) error {
 		p.retired = true
 		p.terminate()
 	}
-	return g.await(ctx, "end the last consumers", func() bool { return len(g.crew) == 0 })
+	return g.await(ctx, "end the last consumers", func() (bool, error) { return len(g.crew) == 0, nil })
 }
 
 // abandon makes sure that no child is left.

@@ -152,7 +152,7 @@ func (f *fleet) suspect(r *relayProcess, ids []string) {
 func (f *fleet) bury(r *relayProcess, err error) error {
 	f.relays = slices.DeleteFunc(f.relays, func(other *relayProcess) bool { return other == r })
 	switch {
-	case r.doomed && wasKilled(err):
+	case r.doomed && killedBy(err, syscall.SIGKILL):
 		f.suspect(r, slices.Collect(maps.Keys(r.flying)))
 		if r.point != "" {
 			f.kills[r.point]++

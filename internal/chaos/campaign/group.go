@@ -14,8 +14,10 @@ import (
 const (
 	maxWaves    = 8  // sent to one armed child before the point counts as unreachable
 	maxSkip     = 25 // messages that pass the point before one is held
+	maxSkipRare = 3  // likewise, at points that few pass
 	allIn       = 5  // in one wave of so many all children are armed
 	publishTime = 30 * time.Second
+	lookEvery   = 20 * time.Millisecond
 )
 
 // errStuck ends a group in which nothing happens any more.
@@ -33,9 +35,26 @@ type group struct {
 
 	load   *load
 	books  *books
+	store  store
 	crew   []*process // children that live, the youngest last
 	events chan event
-	killed int // kills that count
+	killed int       // kills that count
+	stock  stock     // at the last look
+	moved  time.Time // when something happened last
+}
+
+// runWithPerson runs the group beside a person who decides about its dead letters,
+// if it has one.
+func (g *group) runWithPerson(ctx context.Context) error {
+	if !g.ofInbox() {
+		return g.run(ctx)
+	}
+	deciding, stop := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	go func() { failed <- g.store.person(deciding) }()
+	err := g.run(ctx)
+	stop()
+	return errors.Join(err, <-failed)
 }
 
 // run goes through all rounds and lets the last children end as they should.
@@ -54,18 +73,24 @@ func (g *group) run(ctx context.Context) error {
 	return g.retire(ctx)
 }
 
-// round kills at least one child at the point, and ends when all is settled.
+// round kills at least one child at the point, and ends when all is settled: what
+// may have been under way at this kill must not be there at the next one. A
+// message that is so three times is dead, and that would be right.
 func (g *group) round(ctx context.Context) error {
 	redelivered := g.books.redelivered
 	g.books.suspects = 0
-	if err := g.hunt(ctx); err != nil {
+	hunt := g.hunt
+	if g.point == wire.Worker500 {
+		hunt = g.huntCrowd
+	}
+	if err := hunt(ctx); err != nil {
 		return err
 	}
 	began := time.Now()
 	if err := g.publish(ctx, g.load.barrier()); err != nil {
 		return err
 	}
-	if err := g.await(ctx, "settle what was in flight", g.books.quiet); err != nil {
+	if err := g.await(ctx, "settle what was in flight", func() (bool, error) { return g.settled(ctx) }); err != nil {
 		return err
 	}
 	g.log("kill %3d/%-3d in flight %3d  redelivered %3d  settled in %4.1fs",
@@ -79,6 +104,12 @@ func (g *group) round(ctx context.Context) error {
 func (g *group) hunt(ctx context.Context) error {
 	before := g.killed
 	killed := func() bool { return g.killed > before && !g.dying() }
+	passed := func() (bool, error) {
+		if killed() {
+			return true, nil
+		}
+		return g.settled(ctx)
+	}
 	for wave := range maxWaves {
 		if rand.IntN(allIn) == 0 {
 			g.arm(g.crew...)
@@ -88,7 +119,7 @@ func (g *group) hunt(ctx context.Context) error {
 		if err := g.publish(ctx, g.load.wave()); err != nil {
 			return err
 		}
-		err := g.await(ctx, "reach the point", func() bool { return killed() || (g.books.quiet() && !g.dying()) })
+		err := g.await(ctx, "reach the point", passed)
 		if err != nil || killed() {
 			return err
 		}
@@ -107,25 +138,71 @@ func (g *group) publish(ctx context.Context, messages []*handler.Message) error 
 	return errors.Join(g.queue.Publish(ctx, copies)...)
 }
 
-// await handles events until done. It gives up when there are none for a while.
-func (g *group) await(ctx context.Context, what string, done func() bool) error {
-	patience := time.NewTimer(g.config.Patience)
-	defer patience.Stop()
-	for !done() {
-		patience.Reset(g.config.Patience)
+// huntCrowd fills the inbox with messages that wait for a later attempt, has them
+// handled at once, and kills the child that has taken a crowd of them.
+func (g *group) huntCrowd(ctx context.Context) error {
+	if err := g.publish(ctx, g.load.crowd(wire.Crowd+1)); err != nil {
+		return err
+	}
+	err := g.await(ctx, "store the crowd", func() (bool, error) {
+		_, err := g.settled(ctx)
+		return g.stock.delayed > wire.Crowd, err
+	})
+	if err != nil {
+		return err
+	}
+	before, p := g.killed, g.crew[0]
+	g.arm(p)
+	if err := g.await(ctx, "arm the child", func() (bool, error) { return p.armed, nil }); err != nil {
+		return err
+	}
+	if err := g.store.mendLate(ctx); err != nil {
+		return err
+	}
+	return g.await(ctx, "take the crowd", func() (bool, error) { return g.killed > before, nil })
+}
+
+// settled reports that nothing is under way any more: every copy is settled, and
+// nothing is left in the inbox or for a person to decide. While copies are not, the
+// database is not asked.
+func (g *group) settled(ctx context.Context) (bool, error) {
+	if !g.books.quiet() || g.dying() {
+		return false, nil
+	}
+	s, err := g.store.stock(ctx)
+	if s != g.stock {
+		g.stock, g.moved = s, time.Now()
+	}
+	if !g.ofInbox() { // nobody decides about the poison
+		s.undecided = 0
+	}
+	return s == stock{}, err
+}
+
+// await handles events until done. It gives up when nothing happens for a while.
+func (g *group) await(ctx context.Context, what string, done func() (bool, error)) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	g.moved = time.Now()
+	for {
+		if is, err := done(); is || err != nil {
+			return err
+		}
 		select {
 		case e := <-g.events:
+			g.moved = time.Now()
 			if err := g.apply(e); err != nil {
 				return err
 			}
-		case <-patience.C:
-			return fmt.Errorf("%s: %w (for %s; %d copies were never settled, %d of killed processes did not come again, %d are in flight)",
-				what, errStuck, g.config.Patience, g.books.unsettled, len(g.books.again), g.books.inFlight())
+		case <-look.C:
+			if time.Since(g.moved) > g.config.Patience {
+				return fmt.Errorf("%s: %w (for %s; %d copies were never settled, %d of killed processes did not come again, %d are in flight; %s)",
+					what, errStuck, g.config.Patience, g.books.unsettled, len(g.books.again), g.books.inFlight(), g.stock)
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	return nil
 }
 
 // apply takes one event into the books, and has a child killed whose message
@@ -140,8 +217,12 @@ func (g *group) apply(e event) error {
 		g.books.delivered(p, n)
 	case wire.Settled:
 		g.books.settled(n)
-	case wire.Acked, wire.Returned, wire.Refused:
+	case wire.Acked:
+		g.books.acked(p, n)
+	case wire.Returned, wire.Refused:
 		g.books.ended(p, n)
+	case wire.Armed:
+		p.armed = true
 	case wire.Holding:
 		g.arm()
 		p.terminate()

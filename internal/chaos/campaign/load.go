@@ -16,24 +16,31 @@ const (
 	distance  = 12 // how far behind its message a copy may be sent
 	keylessIn = 10 // one message in so many has no key,
 	copiedIn  = 3  // is sent again,
-	poisonIn  = 20 // can never succeed
+	poisonIn  = 20 // can never succeed;
+	brokenIn  = 15 // and where a person decides, in so many must be mended and replayed,
+	flakyIn   = 5  // or is tried several times
+	behind    = 2  // messages behind the late one of a key
 )
+
+// undecodable is poison of which no handler can make anything.
+const undecodable = "undecodable"
 
 // sent is one message as it was published, whatever the number of its copies.
 type sent struct {
 	message *handler.Message
-	poison  bool
+	poison  bool // it can never succeed
 }
 
 // load makes the messages of a group and remembers them.
 type load struct {
-	name string
-	all  []sent // in the order of their first copies
-	rand *rand.Rand
+	name    string
+	decided bool   // there is a person who decides about what is dead
+	all     []sent // in the order of their first copies
+	rand    *rand.Rand
 }
 
-func newLoad(name string) *load {
-	return &load{name: name, rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+func newLoad(name string, decided bool) *load {
+	return &load{name: name, decided: decided, rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
 }
 
 func keys() []string {
@@ -57,7 +64,7 @@ func (l *load) wave() []*handler.Message {
 		if l.one(keylessIn) {
 			key = ""
 		}
-		m := l.make(key, l.one(poisonIn))
+		m := l.make(key, l.draw())
 		messages = append(messages, m)
 		for range 2 {
 			if l.one(copiedIn) {
@@ -83,31 +90,60 @@ func (l *load) wave() []*handler.Message {
 func (l *load) barrier() []*handler.Message {
 	var messages []*handler.Message
 	for _, key := range keys() {
-		messages = append(messages, l.make(key, false))
+		messages = append(messages, l.make(key, wire.Paid))
+	}
+	return messages
+}
+
+// crowd makes so many messages that wait for a later attempt, and some of each
+// key behind one that does.
+func (l *load) crowd(n int) []*handler.Message {
+	var messages []*handler.Message
+	for _, key := range keys() {
+		messages = append(messages, l.make(key, wire.Late))
+		for range behind {
+			messages = append(messages, l.make(key, wire.Paid))
+		}
+	}
+	for range n - len(keys()) {
+		messages = append(messages, l.make("", wire.Late))
 	}
 	return messages
 }
 
 func (l *load) one(in int) bool { return l.rand.IntN(in) == 0 }
 
-// make makes the next message. Poison is undecodable, or fails every time.
-func (l *load) make(key string, poison bool) *handler.Message {
+// draw says what the next message of a wave is.
+func (l *load) draw() string {
+	switch {
+	case l.one(2 * poisonIn):
+		return undecodable
+	case l.one(2 * poisonIn):
+		return wire.Doomed
+	case l.decided && l.one(brokenIn):
+		return wire.Broken
+	case l.decided && l.one(flakyIn):
+		return wire.Flaky
+	default:
+		return wire.Paid
+	}
+}
+
+// make makes the next message, of a type of package wire, or undecodable.
+func (l *load) make(key, what string) *handler.Message {
 	n := len(l.all)
 	payload, _ := json.Marshal(wire.Effect{N: n, Amount: 1}) // two numbers: never fails
 	m := &handler.Message{
 		ID:      fmt.Sprintf("evt_%s_%d", l.name, n),
-		Type:    wire.Paid,
+		Type:    what,
 		Key:     []byte(key),
 		Payload: payload,
 		Headers: handler.Headers{{Name: "chaos-filler", Value: []byte(strings.Repeat("x", l.rand.IntN(200)))}},
 	}
-	switch {
-	case poison && l.one(2):
-		m.Payload = append([]byte{0x00, 0xff, 0xfe, '{'}, payload...)
-	case poison:
-		m.Type = wire.Doomed
+	if what == undecodable {
+		m.Type, m.Payload = wire.Paid, append([]byte{0x00, 0xff, 0xfe, '{'}, payload...)
 	}
-	l.all = append(l.all, sent{m, poison})
+	l.all = append(l.all, sent{m, what == undecodable || what == wire.Doomed})
 	return m
 }
 

@@ -14,7 +14,7 @@ import (
 func TestLoad_Waves(t *testing.T) {
 	t.Parallel()
 
-	l := newLoad("test")
+	l := newLoad("test", false)
 	first := map[string]int{}
 	copies, keyless, doomed, undecodable, last := 0, 0, 0, 0, -1
 	for range 10 {
@@ -54,11 +54,48 @@ func TestLoad_Waves(t *testing.T) {
 	require.Equal(t, doomed+undecodable, poison)
 }
 
+// Where a person decides there is more: what must be mended, and what fails now
+// and then.
+func TestLoad_Decided(t *testing.T) {
+	t.Parallel()
+
+	l, types := newLoad("test", true), map[string]int{}
+	for range 10 {
+		l.wave()
+	}
+	for _, s := range l.all {
+		types[s.message.Type]++
+	}
+	for _, what := range []string{wire.Paid, wire.Doomed, wire.Broken, wire.Flaky} {
+		require.Positive(t, types[what], what)
+	}
+	require.Zero(t, types[wire.Late])
+}
+
+// A worker can take all of the crowd at once, and of each key some wait behind it.
+func TestLoad_Crowd(t *testing.T) {
+	t.Parallel()
+
+	late, paid := map[string]int{}, map[string]int{}
+	for _, m := range newLoad("test", true).crowd(wire.Crowd) {
+		if m.Type == wire.Late {
+			late[string(m.Key)]++
+		} else {
+			require.Positive(t, late[string(m.Key)], "it is behind")
+			paid[string(m.Key)]++
+		}
+	}
+	for _, key := range keys() {
+		require.Positive(t, paid[key])
+	}
+	require.Equal(t, wire.Crowd-keyCount, late[""])
+}
+
 func TestLoad_BarrierReachesEveryKey(t *testing.T) {
 	t.Parallel()
 
 	reached := map[string]bool{}
-	l := newLoad("test")
+	l := newLoad("test", false)
 	for _, m := range l.barrier() {
 		reached[string(m.Key)] = true
 	}
@@ -71,7 +108,7 @@ func TestLoad_BarrierReachesEveryKey(t *testing.T) {
 func TestNumbered_CopiesOfOneMessageDiffer(t *testing.T) {
 	t.Parallel()
 
-	m := newLoad("test").make("key-00", false)
+	m := newLoad("test", false).make("key-00", wire.Paid)
 	one, two := numbered(m, 1), numbered(m, 2)
 	require.Equal(t, 1, wire.CopyOf(one))
 	require.Equal(t, 2, wire.CopyOf(two))

@@ -63,6 +63,18 @@ type spec struct {
 	crew   crew
 }
 
+// ofInbox reports whether what is killed works the inbox: then a key's order is
+// kept past failures, and a person decides about what is dead.
+func (s spec) ofInbox() bool { return s.point.OfInbox() }
+
+// workAhead is how many messages of the inbox a worker takes; 0 is the default.
+func (s spec) workAhead() int {
+	if s.point == wire.Worker500 {
+		return wire.Crowd
+	}
+	return 0
+}
+
 // crew is who consumes.
 type crew struct {
 	size int
@@ -77,6 +89,7 @@ type crew struct {
 
 var (
 	alone     = crew{size: 1, ordered: true}
+	active    = crew{size: 1, ordered: true, single: true}
 	members   = crew{size: 2, ordered: true}               // of a Kafka group: a partition has one owner
 	standby   = crew{size: 2, ordered: true, single: true} // x-single-active-consumer
 	competing = crew{size: 2}
@@ -86,12 +99,14 @@ var (
 // that drains has given up its turn while its last messages still run, so its
 // successor must not be there yet if the order is to be counted.
 func crewOf(broker wire.Broker, point wire.Point) crew {
-	two := slices.Contains([]wire.Point{wire.AfterClaim, wire.BeforeCommit, wire.BeforeAck}, point)
+	two := slices.Contains([]wire.Point{wire.AfterClaim, wire.BeforeCommit, wire.BeforeAck, wire.Stored, wire.Parked, wire.MidReplay, wire.MidRelease}, point)
 	switch {
 	case broker == wire.Kafka && (two || point == wire.MidDrain):
 		return members
 	case broker == wire.RabbitMQ && two:
 		return standby
+	case broker == wire.RabbitMQ && point.OfInbox():
+		return active
 	case broker != wire.Kafka && (point == wire.AfterHandler || point == wire.AfterAck):
 		return competing
 	default:

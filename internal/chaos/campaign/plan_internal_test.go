@@ -43,6 +43,26 @@ func TestPlan_Crews(t *testing.T) {
 	}
 }
 
+// The order past failures is promised, and so counted, at all points of the inbox.
+// RabbitMQ promises it where one consumer at a time is active.
+func TestPlan_OfInbox(t *testing.T) {
+	t.Parallel()
+
+	ahead, n := 0, 0
+	for _, s := range (Config{Kills: 1}).withDefaults().plan() {
+		if !s.ofInbox() {
+			require.Zero(t, s.workAhead())
+			continue
+		}
+		n++
+		require.True(t, s.crew.ordered, "%s on %s", s.point, s.broker)
+		require.Equal(t, s.broker == wire.RabbitMQ, s.crew.single)
+		ahead = max(ahead, s.workAhead())
+	}
+	require.Equal(t, 6*len(wire.Brokers()), n)
+	require.Equal(t, wire.Crowd, ahead)
+}
+
 func TestSummary_Err(t *testing.T) {
 	t.Parallel()
 

@@ -22,6 +22,7 @@ type process struct {
 	stderr *tail
 	detach func() // takes its deliveries back
 
+	armed   bool // it has obeyed the last order
 	told    bool // SIGTERM was sent
 	doomed  bool // SIGKILL is on its way
 	retired bool // it is to end because the group is done
@@ -82,7 +83,10 @@ func (p *process) listen(stdout io.Reader, events chan<- event) {
 }
 
 // order arms the child. One that has just died is told in vain.
-func (p *process) order(o wire.Order) { _ = p.orders.Encode(o) }
+func (p *process) order(o wire.Order) {
+	p.armed = false
+	_ = p.orders.Encode(o)
+}
 
 func (p *process) terminate() {
 	p.told = true
@@ -92,14 +96,14 @@ func (p *process) terminate() {
 // kill ends the child as a power cut would. It is safe after its end.
 func (p *process) kill() { _ = p.cmd.Process.Signal(syscall.SIGKILL) }
 
-// wasKilled reports that SIGKILL was the end of a child.
-func wasKilled(err error) bool {
+// killedBy reports that a signal was the end of a child.
+func killedBy(err error, signal syscall.Signal) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return false
 	}
 	status, ok := exit.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+	return ok && status.Signaled() && status.Signal() == signal
 }
 
 // closeExtra closes the parent's copies of what the child has inherited.

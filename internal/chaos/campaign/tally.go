@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/internal/chaos/wire"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -25,7 +27,8 @@ var deadLettersSQL string
 // Tally is what became of the messages of a group.
 type Tally struct {
 	// Lost: messages without an effect, and poison that is not in the dead
-	// letters as it came. A message that was dead-lettered wrongly is lost.
+	// letters as it came. A message that was dead-lettered wrongly is lost, and so
+	// is a decision about a dead one that was not carried out.
 	Lost int
 
 	// Doubled: effects beyond one each, effects of poison among them.
@@ -64,6 +67,7 @@ type deadLetter struct {
 	Message string
 	Payload []byte
 	Reason  string
+	State   string
 }
 
 // read reads the tables of a group. The queries know nothing of the engine.
@@ -97,7 +101,7 @@ func collect[T any](ctx context.Context, pool *pgxpool.Pool, sql string, into *[
 }
 
 // count compares what was sent with what happened.
-func count(all []sent, f facts, ordered bool) Tally {
+func count(all []sent, f facts, s spec) Tally {
 	var t Tally
 	rows := map[string]int{}
 	for _, e := range f.effects {
@@ -108,12 +112,18 @@ func count(all []sent, f facts, ordered bool) Tally {
 		letters[d.Message] = append(letters[d.Message], d)
 	}
 	wanted := map[string]int{} // balances
-	for _, s := range all {
-		id := s.message.ID
-		if s.poison {
-			t.countPoison(s, rows[id], letters[id])
-		} else {
-			wanted[string(s.message.Key)]++
+	for _, m := range all {
+		id := m.message.ID
+		switch {
+		case m.poison:
+			t.countPoison(m, rows[id], letters[id])
+			t.countDecision(id, letters[id], s.ofInbox(), dlq.Discarded)
+		case m.message.Type == wire.Broken:
+			wanted[string(m.message.Key)]++
+			t.countEffects(id, rows[id], nil)
+			t.countDecision(id, letters[id], true, dlq.Resolved)
+		default:
+			wanted[string(m.message.Key)]++
 			t.countEffects(id, rows[id], letters[id])
 		}
 		delete(rows, id)
@@ -128,7 +138,7 @@ func count(all []sent, f facts, ordered bool) Tally {
 		t.note("a dead letter of a message that was never sent: %q", id)
 	}
 	t.countBalances(f.balances, wanted)
-	if ordered {
+	if s.crew.ordered {
 		t.countOrder(f.effects)
 	}
 	return t
@@ -168,6 +178,15 @@ func (t *Tally) countPoison(s sent, rows int, letters []deadLetter) {
 	case !bytes.Equal(letters[0].Payload, s.message.Payload):
 		t.Lost++
 		t.note("lost: the dead letter of %s has other bytes than were sent", id)
+	}
+}
+
+// countDecision counts a dead letter of which a decision is wanted that was made
+// and not carried out. One that is not there is counted where it is missed.
+func (t *Tally) countDecision(id string, letters []deadLetter, wanted bool, want dlq.State) {
+	if wanted && len(letters) > 0 && letters[0].State != string(want) {
+		t.Lost++
+		t.note("lost: the dead letter of %s, reason %s, is %s, not %s", id, letters[0].Reason, letters[0].State, want)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/chaos/wire"
 	"github.com/semel-go/semel/internal/pgtest"
 	"github.com/semel-go/semel/schema"
 )
@@ -55,6 +57,12 @@ func (tb *tables) effects(ns ...int) {
 func (tb *tables) dead(n int, reason, payload string) {
 	tb.exec(`INSERT INTO dead_letters (consumer_id, message_id, fingerprint, reason, message_text, payload)
 		VALUES (1, gen_random_uuid(), 7, $1, $2, $3)`, reason, id(n), []byte(payload))
+}
+
+// decided writes a dead letter about which a person has decided.
+func (tb *tables) decided(n int, state dlq.State) {
+	tb.dead(n, "permanent", bytesSent)
+	tb.exec(`UPDATE dead_letters SET state = $2 WHERE message_text = $1`, id(n), string(state))
 }
 
 // What is sent: messages 0 to 6, of three keys and none, the last one poison.
@@ -163,7 +171,64 @@ func TestCount(t *testing.T) {
 
 			f, err := read(t.Context(), tb.Pool, tb.Schema)
 			require.NoError(t, err)
-			got := count(sentMessages(), f, !tt.unordered)
+			got := count(sentMessages(), f, spec{crew: crew{ordered: !tt.unordered}})
+
+			require.Contains(t, fmt.Sprint(got.Notes), tt.wantNote)
+			got.Notes = nil
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
+// A decision must be carried out: what was mended takes its effect and its dead
+// letter is resolved, and that of other poison is discarded.
+func TestCount_Decisions(t *testing.T) {
+	t.Parallel()
+
+	all := sentMessages()
+	all[a2].message.Type = wire.Broken
+	tests := []struct {
+		name     string
+		happened func(tb *tables)
+		want     Tally
+		wantNote string
+	}{
+		{name: "AllWell", happened: func(tb *tables) {
+			tb.effects(a0, b1, a2, a3, none4, none5)
+			tb.decided(a2, dlq.Resolved)
+			tb.decided(poison6, dlq.Discarded)
+		}},
+		{name: "NotReplayed", happened: func(tb *tables) {
+			tb.effects(a0, b1, a3, none4, none5)
+			tb.decided(a2, dlq.Resolved)
+			tb.decided(poison6, dlq.Discarded)
+		}, want: Tally{Lost: 1}, wantNote: "evt_2 has no effect"},
+		{name: "NotResolved", happened: func(tb *tables) {
+			tb.effects(a0, b1, a2, a3, none4, none5)
+			tb.decided(a2, dlq.Replaying)
+			tb.decided(poison6, dlq.Discarded)
+		}, want: Tally{Lost: 1}, wantNote: "the dead letter of evt_2, reason permanent, is replaying, not resolved"},
+		{name: "NotDiscarded", happened: func(tb *tables) {
+			tb.effects(a0, b1, a2, a3, none4, none5)
+			tb.decided(a2, dlq.Resolved)
+			tb.decided(poison6, dlq.Open)
+		}, want: Tally{Lost: 1}, wantNote: "the dead letter of evt_6, reason permanent, is open, not discarded"},
+		{name: "ReplayedBehindItsKey", happened: func(tb *tables) {
+			tb.effects(a0, b1, a3, none4, none5, a2)
+			tb.decided(a2, dlq.Resolved)
+			tb.decided(poison6, dlq.Discarded)
+		}, want: Tally{Reordered: 1}, wantNote: "evt_2 took effect behind evt_3"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			tb := setupTables(t)
+			tt.happened(tb)
+
+			f, err := read(t.Context(), tb.Pool, tb.Schema)
+			require.NoError(t, err)
+			got := count(all, f, spec{point: wire.Parked, crew: alone})
 
 			require.Contains(t, fmt.Sprint(got.Notes), tt.wantNote)
 			got.Notes = nil

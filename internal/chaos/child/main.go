@@ -45,11 +45,7 @@ func run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	defer pool.Close()
-	in, err := inbox.New(pool, setup.Consumer, handle, inbox.Config{
-		Schema:       setup.Schema,
-		DrainTimeout: 10 * time.Second,
-		Observer:     inbox.ObserverFunc(trap.observe),
-	})
+	in, err := inbox.New(pool, setup.Consumer, work(trap), config(setup, trap))
 	if err != nil {
 		return err
 	}
@@ -58,6 +54,27 @@ func run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	return in.Run(ctx, tap(src, trap))
+}
+
+// config has a message wait shortly wherever it waits, so that much happens to
+// many in the time of a round.
+func config(setup wire.Setup, trap *trap) inbox.Config {
+	config := inbox.Config{
+		Schema:        setup.Schema,
+		DrainTimeout:  10 * time.Second,
+		QuickAttempts: 2,
+		QuickDelay:    5 * time.Millisecond,
+		QuickMaxDelay: 50 * time.Millisecond,
+		Retry:         inbox.Retry{Attempts: 10_000, Delay: 5 * time.Millisecond, MaxDelay: 100 * time.Millisecond},
+		RetryOf:       retryOf,
+		Lease:         2 * time.Second,
+		WorkAhead:     setup.WorkAhead,
+		Observer:      inbox.ObserverFunc(trap.observe),
+	}
+	if setup.Strict {
+		config.Ordering = inbox.Strict
+	}
+	return config
 }
 
 // obey arms the trap as ordered. The end of the orders is the end of the

@@ -26,6 +26,10 @@ func newPipeSource(messages io.Reader, answers io.Writer) *pipeSource {
 	return &pipeSource{messages: messages, answers: json.NewEncoder(answers)}
 }
 
+// KeepsOrder implements [handler.OrderedSource]: the pipe does, and the queue in
+// the parent.
+func (s *pipeSource) KeepsOrder() error { return nil }
+
 // Run implements [handler.Source].
 func (s *pipeSource) Run(ctx context.Context, sink handler.Sink) error {
 	frames := make(chan wire.Frame)

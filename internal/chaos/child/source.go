@@ -22,7 +22,7 @@ const (
 	rebalanceTimeout = 10 * time.Second
 )
 
-func source(setup wire.Setup) (handler.Source, error) {
+func source(setup wire.Setup) (handler.OrderedSource, error) {
 	switch setup.Broker {
 	case wire.Memory:
 		return newPipeSource(os.NewFile(wire.MessagesFD, "messages"), os.NewFile(wire.AnswersFD, "answers")), nil
@@ -33,7 +33,9 @@ func source(setup wire.Setup) (handler.Source, error) {
 			kgo.HeartbeatInterval(heartbeat),
 			kgo.RebalanceTimeout(rebalanceTimeout)), nil
 	case wire.RabbitMQ:
-		return rabbitmq.NewSource(rabbitmq.SourceConfig{URL: os.Getenv(services.RabbitMQVariable), Queue: setup.Topic, Prefetch: 30}), nil
+		return rabbitmq.NewSource(rabbitmq.SourceConfig{
+			URL: os.Getenv(services.RabbitMQVariable), Queue: setup.Topic, Prefetch: 30, SingleActiveConsumer: setup.Single,
+		}), nil
 	default:
 		return nil, fmt.Errorf("unknown broker %q", setup.Broker)
 	}

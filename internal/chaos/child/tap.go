@@ -9,11 +9,11 @@ import (
 
 // tap wraps a source so that each delivery passes the trap on its way to the
 // engine and back: the points around the acknowledgement.
-func tap(src handler.Source, t *trap) handler.Source {
+func tap(src handler.OrderedSource, t *trap) handler.OrderedSource {
 	tapped := tappedSource{src, t}
 	if p, ok := src.(handler.Pauser); ok {
 		return struct {
-			handler.Source
+			handler.OrderedSource
 			handler.Pauser
 		}{tapped, p}
 	}
@@ -21,13 +21,13 @@ func tap(src handler.Source, t *trap) handler.Source {
 }
 
 type tappedSource struct {
-	handler.Source
+	handler.OrderedSource
 	trap *trap
 }
 
 // Run implements [handler.Source].
 func (s tappedSource) Run(ctx context.Context, sink handler.Sink) error {
-	return s.Source.Run(ctx, tappedSink{sink, s.trap})
+	return s.OrderedSource.Run(ctx, tappedSink{sink, s.trap})
 }
 
 type tappedSink struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/semel-go/semel/inbox"
@@ -17,18 +18,38 @@ type trap struct {
 	mu      sync.Mutex // guards the fields below; reports are written under it, in the order of what happened
 	reports *json.Encoder
 	order   wire.Order
-	held    bool // a message is held for MidDrain
-	copy    int  // which one
+	held    bool                 // a message is held for MidDrain
+	copy    int                  // which one
+	doing   map[int][]wire.Point // points of the inbox, by copy: what is being done with it
+	taken   int                  // from the inbox, since it was armed
 }
 
 func newTrap(w io.Writer) *trap {
-	return &trap{reports: json.NewEncoder(w)}
+	return &trap{reports: json.NewEncoder(w), doing: map[int][]wire.Point{}}
 }
 
 func (t *trap) arm(o wire.Order) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.order = o
+	t.order, t.taken = o, 0
+	t.write(wire.Armed, noCopy)
+}
+
+// noCopy is reported where it is not about one message.
+const noCopy = -1
+
+// begins notes what is being done with a copy, until it is settled.
+func (t *trap) begins(doing wire.Point, n int) {
+	t.mu.Lock()
+	t.doing[n] = append(t.doing[n], doing)
+	t.mu.Unlock()
+	t.pass(wire.AfterClaim, n)
+}
+
+func (t *trap) ends(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.doing, n)
 }
 
 // report tells the parent. A parent that does not listen any more is gone, and
@@ -53,11 +74,12 @@ func (t *trap) springs(point wire.Point, n int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := &t.order
-	at := o.Point
-	if at == wire.MidDrain {
-		at = o.Hold
-	}
-	if at != point {
+	switch {
+	case o.Point == wire.Worker500 && point == wire.AfterClaim:
+		return true // no worker gets through, until the crowd is complete
+	case o.Point.OfInbox() && !slices.Contains(t.doing[n], o.Point):
+		return false
+	case o.Hold == "" && o.Point != point || o.Hold != "" && o.Hold != point:
 		return false
 	}
 	if o.Skip > 0 {
@@ -83,7 +105,21 @@ func (t *trap) draining() {
 	}
 }
 
-// observe is the engine's Observer: the points up to the commit.
+// crowds reports that a worker has taken many messages.
+func (t *trap) crowds(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.order.Point != wire.Worker500 {
+		return
+	}
+	if t.taken += n; t.taken >= wire.Crowd {
+		t.write(wire.Reached, noCopy)
+		t.order = wire.Order{}
+	}
+}
+
+// observe is the engine's Observer: the points up to the commit, and what is
+// done in the inbox.
 func (t *trap) observe(_ context.Context, e inbox.Event) {
 	switch e.Kind {
 	case inbox.Claimed:
@@ -96,5 +132,19 @@ func (t *trap) observe(_ context.Context, e inbox.Event) {
 		t.pass(wire.AfterCommit, wire.CopyOf(e.Message))
 	case inbox.Draining:
 		t.draining()
+	case inbox.Storing:
+		if e.Attempt > 0 {
+			t.begins(wire.Stored, wire.CopyOf(e.Message))
+		} else {
+			t.begins(wire.Behind, wire.CopyOf(e.Message))
+		}
+	case inbox.Parking:
+		t.begins(wire.Parked, wire.CopyOf(e.Message))
+	case inbox.Leaving:
+		t.begins(wire.MidRelease, wire.CopyOf(e.Message))
+	case inbox.Taken:
+		t.crowds(e.Messages)
+	case inbox.Settled:
+		t.ends(wire.CopyOf(e.Message))
 	}
 }

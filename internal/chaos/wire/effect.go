@@ -4,6 +4,9 @@ package wire
 const (
 	Paid   = "paid"   // handled
 	Doomed = "doomed" // poison: its handler writes, then fails, every time
+	Flaky  = "flaky"  // fails three times of four
+	Broken = "broken" // fails for good until it is mended
+	Late   = "late"   // stored until it is mended
 )
 
 // Effect is the payload of a message: what its handler is to do. A payload that

@@ -20,9 +20,46 @@ const (
 	MidDrain     Point = "mid-drain"     // the process was told to end, and this message holds it up
 )
 
-// Points returns all points.
+// The points of the inbox: what is being done with the message that is held. At
+// which moment of that is drawn, see [Moments].
+const (
+	Stored     Point = "stored"      // its attempts in place are spent: it is stored for a later one
+	Behind     Point = "behind"      // it is stored behind others of its key
+	Parked     Point = "parked"      // it is dead and holds its key
+	MidReplay  Point = "mid-replay"  // a person had it replayed, and it succeeds
+	MidRelease Point = "mid-release" // it leaves the inbox, and the next of its key may run
+
+	// Worker500 is no message: a worker has taken [Crowd] from the inbox.
+	Worker500 Point = "worker-500"
+)
+
+// Crowd is how many messages a worker holds at [Worker500].
+const Crowd = 500
+
+// Points returns all points of a consumer.
 func Points() []Point {
-	return []Point{AfterClaim, AfterHandler, BeforeCommit, AfterCommit, BeforeAck, AfterAck, MidDrain}
+	return []Point{
+		AfterClaim, AfterHandler, BeforeCommit, AfterCommit, BeforeAck, AfterAck, MidDrain,
+		Stored, Behind, Parked, MidReplay, MidRelease, Worker500,
+	}
+}
+
+// OfInbox reports whether p is a point of the inbox.
+func (p Point) OfInbox() bool { return slices.Index(Points(), p) > slices.Index(Points(), MidDrain) }
+
+// Moments are where a message may be held for a point that says only what is
+// being done with it.
+func (p Point) Moments() []Point {
+	switch p {
+	case MidDrain: // up to before-ack: its ack must not come before the drain
+		return []Point{AfterClaim, AfterHandler, BeforeCommit, AfterCommit, BeforeAck}
+	case Stored, Behind, Parked, MidRelease:
+		return []Point{AfterClaim, BeforeCommit, AfterCommit}
+	case MidReplay:
+		return []Point{AfterClaim, AfterHandler, BeforeCommit, AfterCommit}
+	default:
+		return nil
+	}
 }
 
 // Broker is where the messages of a proof come from.

@@ -22,6 +22,15 @@ type Setup struct {
 	Schema   string // of Semel's tables and of the effects
 	Consumer string // also the Kafka group
 	Topic    string // or queue
+
+	// Single says that the queue has a single active consumer.
+	Single bool
+
+	// Strict asks for the order of a key also past failures.
+	Strict bool
+
+	// WorkAhead is how many messages of the inbox a worker takes; 0 is the default.
+	WorkAhead int
 }
 
 // Order arms a child: its Skip+1st message that reaches Point is held there.
@@ -30,8 +39,8 @@ type Order struct {
 	Point Point
 	Skip  int
 
-	// Hold is for MidDrain: where the message is held that the drain waits for.
-	// For Stopped: where the process stops.
+	// Hold is one of Point's Moments: where the message is held, or, for MidDrain,
+	// the one that the drain waits for. For Stopped: where the process stops.
 	Hold Point
 }
 
@@ -53,6 +62,7 @@ const (
 	Settled   Kind = "settled"   // the engine calls Settled
 	Acked     Kind = "acked"     // the source's Settled has returned
 	Returned  Kind = "returned"  // the engine calls Returned
+	Armed     Kind = "armed"     // an order was obeyed
 	Holding   Kind = "holding"   // held for MidDrain: tell the process to end now
 	Reached   Kind = "reached"   // held at the armed point: kill the process now
 )

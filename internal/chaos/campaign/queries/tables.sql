@@ -11,3 +11,8 @@ CREATE TABLE semel.balances (
     key     text   PRIMARY KEY,
     balance bigint NOT NULL DEFAULT 0
 );
+
+-- Messages whose handler failed until somebody mended what was wrong.
+CREATE TABLE semel.mended (
+    message text PRIMARY KEY
+);
