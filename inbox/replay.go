@@ -105,7 +105,11 @@ func (in *Inbox) settledElsewhere(ctx context.Context, t *task, seen dedup.Seen)
 	return in.inTx(context.WithoutCancel(ctx), func(ctx context.Context, tx pgx.Tx) (handler.Outcome, error) {
 		b := &pgx.Batch{}
 		in.queueLeave(b, t)
-		if t.replay != nil && seen.Outcome != handler.Skipped { // discarded: that stands
+		switch {
+		case t.replay == nil:
+		case seen.Outcome == handler.Skipped: // discarded: that stands, also where its dead letter was deleted and this is the next one
+			(Store{t: in.tables}).queueNote(b, t.replay.ID, dlq.Discarded, "", dlq.Open, dlq.Replaying)
+		default:
 			in.letters.QueueResolve(b, t.replay.ID)
 		}
 		return handler.Duplicate, tx.SendBatch(ctx, b).Close()
