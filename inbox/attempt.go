@@ -23,6 +23,12 @@ func (in *Inbox) attempt(ctx context.Context, t *task) verdict {
 			return v
 		}
 	}
+	if in.journaledEarly(t) {
+		if err := in.beginJournal(ctx, t); err != nil {
+			return in.judgeOwn(ctx, err)
+		}
+		defer in.endJournal(ctx, t)
+	}
 	tx, v := in.claim(ctx, t, handler.Processed)
 	if tx == nil {
 		return v

@@ -18,6 +18,7 @@ type callResult struct {
 	err       error
 	expired   bool // its own deadline passed before it returned
 	abandoned bool // it did not return at all
+	own       bool // the error is of a statement of the engine: none of it ran
 	connLost  bool // the connection of its transaction is gone
 }
 
@@ -39,7 +40,9 @@ func (*handlerTx) Rollback(context.Context) error {
 func (in *Inbox) call(ctx context.Context, tx *claimedTx, t *task) callResult {
 	tx.Tx = workTx(ctx, tx)
 	tx.cause = handler.Cause{Consumer: in.consumer, Message: t.msg}
-	result := in.guarded(handler.WithCause(ctx, &tx.cause), &tx.call, in.handle, (*handlerTx)(tx), t)
+	result := in.journaled(ctx, t, func() callResult {
+		return in.guarded(handler.WithCause(ctx, &tx.cause), &tx.call, in.handle, (*handlerTx)(tx), t)
+	})
 	if result.abandoned {
 		tx.conn.Hijack()      // out of the pool, which may open another in its place
 		_ = tx.socket.Close() // the only part of a connection that may be touched while the handler uses it
@@ -62,7 +65,7 @@ func (in *Inbox) prepare(ctx context.Context, t *task) verdict {
 		return in.refuse(ctx, t) // what Prepare does outside may be done already
 	}
 	prepare := func(ctx context.Context, _ pgx.Tx, msg *handler.Message) error { return in.cfg.Prepare(ctx, msg) }
-	result := in.guarded(ctx, &guardedCall{}, prepare, nil, t)
+	result := in.journaled(ctx, t, func() callResult { return in.guarded(ctx, &guardedCall{}, prepare, nil, t) })
 	if result.err == nil {
 		return verdict{}
 	}

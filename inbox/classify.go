@@ -41,6 +41,8 @@ const (
 func (in *Inbox) judge(ctx context.Context, r callResult) verdict {
 	err := r.err
 	switch {
+	case r.own:
+		return in.judgeOwn(ctx, err)
 	case ctx.Err() != nil:
 		// Drain, or the caller left: our own cancellation says nothing about the message.
 		return verdict{kind: stopped, err: context.Cause(ctx)}

@@ -32,6 +32,9 @@ const (
 
 // childMain is the second process. It prints the outcomes.
 func childMain() int {
+	if os.Getenv(childEnv) == childWorks {
+		return childWorking()
+	}
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, os.Getenv("SEMEL_INBOX_TEST_URL"))
 	if err != nil {

@@ -18,7 +18,8 @@ var errUnusableID = errors.New("message has no usable id")
 
 // identify finds out under what the message is claimed, before anything is
 // decoded. Verdict kinds: none (it is known), permanent (the message cannot be
-// handled and is claimed for its dead letter only), stopped.
+// handled and is claimed for its dead letter only), stopped; of a suspect also
+// those of the engine's own statements.
 func (in *Inbox) identify(ctx context.Context, t *task) verdict {
 	if t.stored != nil {
 		t.identity = identityOf(t)
@@ -34,7 +35,7 @@ func (in *Inbox) identify(ctx context.Context, t *task) verdict {
 		number int64
 		known  bool
 	}{id: t.msg.ID, known: true}
-	result := in.guarded(ctx, &guardedCall{}, func(context.Context, pgx.Tx, *handler.Message) (err error) {
+	ask := func(context.Context, pgx.Tx, *handler.Message) (err error) {
 		if in.cfg.Fingerprint == nil {
 			found.number = dedup.Fingerprint(t.msg.Type, t.msg.Payload)
 		} else if part := in.cfg.Fingerprint(t.msg); part != nil {
@@ -46,11 +47,14 @@ func (in *Inbox) identify(ctx context.Context, t *task) verdict {
 			found.id, err = in.cfg.ID(t.msg)
 		}
 		return err
-	}, nil, t)
-	if ctx.Err() != nil {
-		return verdict{kind: stopped, err: context.Cause(ctx)}
 	}
-	if result.abandoned {
+	result := in.journaled(ctx, t, func() callResult { return in.guarded(ctx, &guardedCall{}, ask, nil, t) })
+	switch {
+	case ctx.Err() != nil:
+		return verdict{kind: stopped, err: context.Cause(ctx)}
+	case result.own:
+		return in.judgeOwn(ctx, result.err)
+	case result.abandoned:
 		return in.identifyAs(t, t.msg.ID, result.err, 0, false)
 	}
 	return in.identifyAs(t, found.id, result.err, found.number, found.known)

@@ -34,10 +34,10 @@ func (in *Inbox) suspicious(t *task) bool {
 // the user's code.
 func (in *Inbox) identifiesItself() bool { return in.cfg.ID == nil && in.cfg.Fingerprint == nil }
 
-// suspect notes in the journal that a message runs that may have killed a process,
-// before any of the user's code does. One that was under way in two deaths runs
-// alone among its like; one that killed too many is buried instead. What it
-// returns ends that.
+// suspect has what runs of the user's code for the message noted in the journal,
+// as it may have killed a process. One that was under way in two deaths runs alone
+// among its like; one that killed too many is buried instead. What it returns ends
+// that.
 //
 // The first time they run beside each other: after the death of a Kafka consumer
 // there can be ten thousand suspects, and all but one have done nothing.
@@ -50,29 +50,27 @@ func (in *Inbox) suspect(ctx context.Context, t *task) (through func(), err erro
 			return func() {}, err
 		}
 	}
-	release := func() {}
-	begun, err := in.inJournal(ctx, t, in.rows.journaled)
-	if err == nil && begun > 0 {
-		err = in.alone(ctx, t)
-		release = func() { in.suspects <- struct{}{} }
-	}
+	begun, err := in.begunBefore(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	deaths, err := in.inJournal(ctx, t, in.rows.journalBegin)
-	if err != nil {
-		release()
-		return nil, err
-	}
-	if deaths >= maxDeaths {
+	t.suspect = true
+	if deaths := begun + 1; deaths >= maxDeaths { // the one that made it a suspect stands in no journal
 		in.bury(t, dlq.Crashed, fmt.Errorf("%w: it was under way when %d died, the last time alone", errCrashed, deaths))
 		if !in.identifiesItself() && t.stored == nil { // the user's code may be what kills
 			in.identifyAs(t, t.msg.ID, in.cfg.unaskedID(), 0, false)
 		}
+		return func() { in.clearJournal(ctx, t, in.rows.journalForget) }, nil
+	}
+	if begun == 0 {
+		return func() {}, nil
+	}
+	if err := in.alone(ctx, t); err != nil {
+		return nil, err
 	}
 	return func() {
-		in.endJournal(ctx, t)
-		release()
+		in.clearJournal(ctx, t, in.rows.journalForget)
+		in.suspects <- struct{}{}
 	}, nil
 }
 
@@ -124,30 +122,66 @@ func (in *Inbox) alone(ctx context.Context, t *task) error {
 	return nil
 }
 
-// inJournal runs a statement on the message's row in the journal, until the
-// database answers, and returns how many attempts stand there. Attempts that began
-// are deaths: the one that made the message a suspect stands for this one, which
-// has not ended yet.
-func (in *Inbox) inJournal(ctx context.Context, t *task, sql string) (attempts int, err error) {
+// begunBefore is how many attempts of the message began and did not end: each was
+// a death.
+func (in *Inbox) begunBefore(ctx context.Context, t *task) (attempts int, err error) {
 	for {
-		timed, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-		err := in.pool.QueryRow(timed, sql, in.consumerID, t.journal).Scan(&attempts)
-		cancel()
+		attempts, err = in.inJournal(ctx, t, in.rows.journaled)
 		if err == nil {
 			return attempts, nil
 		}
-		v := in.judgeOwn(ctx, fmt.Errorf("note in the journal that the message runs: %w", err))
-		if err := in.wait(ctx, t, v); err != nil {
+		if err := in.wait(ctx, t, in.judgeOwn(ctx, err)); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// endJournal notes that the message ended without taking its process along.
+// inJournal runs a statement on the message's row in the journal and returns how
+// many attempts stand there.
+func (in *Inbox) inJournal(ctx context.Context, t *task, sql string) (attempts int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+	defer cancel()
+	if err := in.pool.QueryRow(ctx, sql, in.consumerID, t.journal).Scan(&attempts); err != nil {
+		return 0, fmt.Errorf("look at the message's row in the journal: %w", err)
+	}
+	return attempts, nil
+}
+
+// journaled runs some of the user's code for the message. Of a suspect it notes
+// before that it runs, and after it that it has ended without taking its process
+// along. A message that only waits, for a lock or for its next attempt, stands in
+// no journal: whoever dies meanwhile, it was not the cause.
+func (in *Inbox) journaled(ctx context.Context, t *task, run func() callResult) callResult {
+	if !t.suspect || t.noted {
+		return run()
+	}
+	if err := in.beginJournal(ctx, t); err != nil {
+		return callResult{err: err, own: true}
+	}
+	defer in.endJournal(ctx, t)
+	return run()
+}
+
+// journaledEarly reports whether an attempt must be noted before its claim: the
+// claim takes the only connection, and the note is committed on another.
+func (in *Inbox) journaledEarly(t *task) bool { return t.suspect && in.pool.Config().MaxConns < 2 }
+
+func (in *Inbox) beginJournal(ctx context.Context, t *task) error {
+	_, err := in.inJournal(ctx, t, in.rows.journalBegin)
+	t.noted = err == nil
+	return err
+}
+
 func (in *Inbox) endJournal(ctx context.Context, t *task) {
+	t.noted = false
+	in.clearJournal(ctx, t, in.rows.journalEnd)
+}
+
+// clearJournal takes back what the journal says of the message.
+func (in *Inbox) clearJournal(ctx context.Context, t *task, sql string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
 	defer cancel()
-	if _, err := in.pool.Exec(ctx, in.rows.journalEnd, in.consumerID, t.journal); err != nil {
+	if _, err := in.pool.Exec(ctx, sql, in.consumerID, t.journal); err != nil {
 		in.cfg.Logger.WarnContext(ctx, "the journal keeps an attempt that has ended: if the message is a suspect again, that counts as a death", in.attrs(t,
 			slog.Any("error", err))...)
 	}

@@ -62,12 +62,16 @@ func (in *Inbox) live(ctx context.Context, t *task) (outcome handler.Outcome, er
 		}
 		defer through()
 	}
-	if t.buried == nil {
+	for known := false; t.buried == nil && !known; {
 		switch v := in.identify(ctx, t); v.kind {
-		case stopped:
-			return 0, v.err
+		case 0:
+			known = true
 		case permanent:
 			in.bury(t, reasonOf(v.err), v.err)
+		default:
+			if err := in.wait(ctx, t, v); err != nil {
+				return 0, err
+			}
 		}
 	}
 	if in.cfg.Ordering == ViaInbox && t.stored == nil && t.buried == nil {

@@ -28,7 +28,7 @@ type tables struct {
 type queries struct {
 	lock, behind, store, take, nextDue, renew, release, retry, putBehind, remove, goOn, park, resumeStuck string
 
-	journaled, journalBegin, journalEnd, isFull, ends string
+	journaled, journalBegin, journalEnd, journalForget, isFull, ends string
 
 	decideLetter, enqueue string
 
@@ -79,6 +79,9 @@ var journalBeginSQL string
 
 //go:embed queries/journal_end.sql
 var journalEndSQL string
+
+//go:embed queries/journal_forget.sql
+var journalForgetSQL string
 
 //go:embed queries/is_full.sql
 var isFullSQL string
@@ -137,7 +140,7 @@ func newTables(schemaName string) *tables {
 			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takes()), nextDue: q(nextDueSQL),
 			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
 			remove: q(removeSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL),
-			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), isFull: q(isFullSQL), ends: q(endsSQL),
+			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), journalForget: q(journalForgetSQL), isFull: q(isFullSQL), ends: q(endsSQL),
 			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL),
 			waiting: q(waitingSQL), status: q(statusSQL), list: q(listSQL), content: q(contentSQL), countBefore: q(countBeforeSQL),
 			runNow: q(runNowSQL), replayed: q(replayedSQL),

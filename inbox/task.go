@@ -43,7 +43,9 @@ type task struct {
 	later     *postponement // set: it is to be stored, or put off
 	waits     bool          // the look behind the claim found one of its key before it
 	freed     bool          // the next of its key is ready once this one's transaction is committed
-	journal   dedup.ID      // under what its attempt is journaled; zero: it is not
+	suspect   bool          // what runs of the user's code for it is noted in the journal
+	noted     bool          // it stands there, and has not ended
+	journal   dedup.ID      // under what
 	letterID  int64         // of its dead letter, once that is written
 	inDoubt   bool          // a COMMIT of it got no answer
 	attempts  int           // that failed
