@@ -35,8 +35,11 @@ var decisionLimits = dedup.NewLimits(5*time.Second, time.Minute)
 // The error wraps [ErrNoDeadLetter] or [ErrRedacted] where that is why.
 func (s Store) Replay(ctx context.Context, db DB, id int64, by string) error {
 	return s.decide(ctx, db, id, "replay", func(ctx context.Context, letter *dlq.Letter) error {
-		if letter.State == dlq.Replaying {
+		switch letter.State {
+		case dlq.Replaying:
 			return nil
+		case dlq.Discarded:
+			return fmt.Errorf("%w: it is discarded, and only reopening it makes it a message again", ErrNoDeadLetter)
 		}
 		return s.enqueue(ctx, db, letter, dlq.Replaying, by, nil, 0)
 	})
@@ -107,16 +110,18 @@ func (s Store) decide(ctx context.Context, db DB, id int64, what string, f func(
 // with the letter's new state. Held, if not nil, is to be held for lease.
 func (s Store) enqueue(ctx context.Context, db DB, letter *dlq.Letter, state dlq.State, by string, held *stored, lease time.Duration) error {
 	from := []dlq.State{dlq.Open, dlq.Replaying}
+	reopens := letter.State == dlq.Discarded && held == nil
 	switch {
-	case letter.State == dlq.Discarded && held == nil:
+	case reopens:
 		from = []dlq.State{dlq.Discarded}
 	case letter.State != dlq.Open && letter.State != dlq.Replaying:
 		return fmt.Errorf("%w: it is %s", ErrNoDeadLetter, letter.State)
-	case !letter.RedactedAt.IsZero():
+	}
+	if !letter.RedactedAt.IsZero() {
 		return ErrRedacted
 	}
 	return pgx.BeginTxFunc(ctx, db, decisionTx, func(tx pgx.Tx) error {
-		if letter.State == dlq.Discarded {
+		if reopens {
 			reopened, err := s.tables().claims.Reopen(ctx, tx, entryOf(letter, handler.Stored))
 			if err != nil {
 				return err

@@ -1,49 +1,62 @@
 package inbox_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/dlq"
-	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 )
 
-// A payload that a person decided against stays decided against when its dead
-// letter was deleted and another copy of it comes: a replay of the new letter ends
-// as discarded, and reopening it has the message handled. It once stayed
-// replaying, for ever and with nothing that replayed it.
-func TestReplay_DiscardedBeforeItsLetterWas(t *testing.T) {
+// What cannot be decided any more, or not so, says why and changes nothing.
+func TestStore_DecidesRefused(t *testing.T) {
 	t.Parallel()
 
 	b := setup(t)
-	in := b.inbox(t, effect, inbox.Config{})
-	store := inbox.NewStore(b.Schema)
-	first, second := message("evt_1"), message("evt_1")
-	second.Payload = []byte("another")
-	process := func(msg *handler.Message, want handler.Outcome) {
-		outcome, err := in.Process(t.Context(), msg)
+	var r refusing
+	in := b.inbox(t, r.handle, inbox.Config{})
+	for _, id := range []string{"resolved", "discarded", "redacted", "open"} {
+		_, err := in.Process(t.Context(), message(id))
 		require.NoError(t, err)
-		require.Equal(t, want, outcome)
 	}
-	process(first, handler.Processed)
-	process(second, handler.Mismatch)
-	require.NoError(t, store.Discard(t.Context(), b.Pool, b.letters(t)[0].ID, "ann"))
-	b.exec(t, `DELETE FROM dead_letters`) // its retention is over
-	process(second, handler.Mismatch)
-
-	letter := b.letters(t)[0]
-	require.Equal(t, dlq.Open, letter.State)
-	outcome, err := in.Replay(t.Context(), letter.ID)
+	store := inbox.NewStore(b.Schema)
+	letters := b.letters(t)
+	r.mended.Store(true)
+	_, err := in.Replay(t.Context(), letters[0].ID)
 	require.NoError(t, err)
-	require.Equal(t, handler.Duplicate, outcome)
-	require.Equal(t, dlq.Discarded, b.letters(t)[0].State)
-	require.Equal(t, 1, b.effects(t, "evt_1"))
+	for _, l := range letters[1:3] {
+		require.NoError(t, store.Discard(t.Context(), b.Pool, l.ID, "ann"))
+	}
+	b.exec(t, `UPDATE dead_letters SET redacted_at = clock_timestamp() WHERE id = $1`, letters[2].ID)
 
-	require.NoError(t, store.Reopen(t.Context(), b.Pool, letter.ID, "ann"))
-	works(t, in)
-	require.Eventually(t, func() bool { return b.letters(t)[0].State == dlq.Resolved }, deadline, tick)
-	require.Equal(t, 2, b.effects(t, "evt_1"), "the second payload is a message of its own")
+	tests := []struct {
+		id     int64
+		decide func(s inbox.Store, ctx context.Context, db inbox.DB, id int64, by string) error
+		is     error
+		want   string
+	}{
+		{letters[0].ID, inbox.Store.Replay, inbox.ErrNoDeadLetter, "it is resolved"},
+		{letters[0].ID, inbox.Store.Discard, inbox.ErrNoDeadLetter, "it is resolved"},
+		{letters[0].ID, inbox.Store.Reopen, inbox.ErrNoDeadLetter, "it is resolved, not discarded"},
+		{letters[1].ID, inbox.Store.Replay, inbox.ErrNoDeadLetter, "it is discarded, and only reopening it"},
+		{letters[1].ID, inbox.Store.Discard, inbox.ErrNoDeadLetter, "it is discarded"},
+		{letters[2].ID, inbox.Store.Reopen, inbox.ErrRedacted, "payload"},
+		{letters[3].ID, inbox.Store.Reopen, inbox.ErrNoDeadLetter, "it is open, not discarded"},
+		{99, inbox.Store.Replay, inbox.ErrNoDeadLetter, "there is none with this id"},
+		{99, inbox.Store.Discard, inbox.ErrNoDeadLetter, "there is none with this id"},
+		{99, inbox.Store.Reopen, inbox.ErrNoDeadLetter, "there is none with this id"},
+	}
+	for _, tt := range tests {
+		err := tt.decide(store, t.Context(), b.Pool, tt.id, "bob")
+		require.ErrorIs(t, err, tt.is)
+		require.ErrorContains(t, err, tt.want)
+	}
+	var states []dlq.State
+	for _, l := range b.letters(t) {
+		states = append(states, l.State)
+	}
+	require.Equal(t, []dlq.State{dlq.Resolved, dlq.Discarded, dlq.Discarded, dlq.Open}, states)
 	require.Zero(t, b.inboxRows(t))
 }

@@ -192,7 +192,7 @@ func (s Store) complete(ctx context.Context, q querier, w *Whole) error {
 	var unreadable pgx.ScanArgError
 	switch {
 	case errors.As(err, &unreadable):
-		w.Damage = append(w.Damage, unreadable.Error())
+		w.Damage = append(w.Damage, fmt.Sprintf("column %s cannot be read", unreadable.FieldName))
 		return nil
 	case errors.Is(err, pgx.ErrNoRows): // handled meanwhile
 		return ErrNotFound

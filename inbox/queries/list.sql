@@ -25,7 +25,10 @@ FROM (
             ELSE 'delayed'
         END AS state,
         i.stored_at, i.ready_at, i.parked_at, i.first_failed_at, i.last_failed_at, i.attempts, i.dead_letter_id,
-        CASE WHEN array_ndims(i.errors) = 1 THEN array_remove(i.errors, NULL) END AS errors,
+        CASE
+            WHEN i.parked_at IS NOT NULL THEN d.errors
+            WHEN array_ndims(i.errors) = 1 THEN array_remove(i.errors, NULL)
+        END AS errors,
         array_remove(ARRAY[
             CASE WHEN NOT isfinite(i.ready_at) THEN 'ready_at is ' || i.ready_at END,
             CASE WHEN i.attempts < 0 THEN 'attempts is ' || i.attempts END,
