@@ -44,7 +44,7 @@ func (in *Inbox) settle(ctx context.Context, t *task) (handler.Outcome, error) {
 	if err != nil {
 		return 0, err
 	}
-	if t.freed {
+	if t.freed || t.dueSoon() {
 		in.wakeWorker()
 	}
 	if t.stored == nil || outcome != handler.Stored { // put off: it was counted when it was stored
@@ -52,6 +52,12 @@ func (in *Inbox) settle(ctx context.Context, t *task) (handler.Outcome, error) {
 	}
 	in.observe(ctx, Event{Kind: Settled, Message: t.msg, Attempt: t.attempts, Outcome: outcome, Took: time.Since(began)})
 	return outcome, nil
+}
+
+// dueSoon reports whether the message was put off until before the worker would
+// look again by itself: it must learn when.
+func (t *task) dueSoon() bool {
+	return t.later != nil && t.later.delay < pollAtRest && (t.later.delay > 0 || t.stored != nil)
 }
 
 func (in *Inbox) live(ctx context.Context, t *task) (outcome handler.Outcome, err error) {

@@ -31,6 +31,24 @@ func (s *script) handle(ctx context.Context, tx pgx.Tx, msg *handler.Message) er
 	return effect(ctx, tx, msg)
 }
 
+// A worker that has put a message off for a moment looks again when that is over,
+// and not a second later.
+func TestRetry_ShortDelays(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	s := &script{steps: make([]error, 40)}
+	for i := range s.steps {
+		s.steps[i] = errors.New("not yet")
+	}
+	in := b.inbox(t, s.handle, inbox.Config{Retry: inbox.Retry{Attempts: 100, Delay: time.Millisecond, MaxDelay: 5 * time.Millisecond}})
+	works(t, in)
+	_, err := in.Process(t.Context(), message("evt_1"))
+	require.NoError(t, err)
+
+	require.Eventually(t, func() bool { return b.effects(t, "evt_1") == 1 }, deadline, tick)
+}
+
 // age moves all that the inbox knows of the past further back, as if so much time
 // had gone by; what waits for a time waits that much less.
 func (b *testBundle) age(t *testing.T, by time.Duration) {
