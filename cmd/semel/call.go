@@ -91,6 +91,9 @@ func (c *call) help() {
 	fmt.Fprintf(c.stdout, "%s\n\nUsage: %s%s\n\n", c.cmd.summary, c.path, c.cmd.synopsis)
 	c.flags.SetOutput(c.stdout)
 	c.flags.PrintDefaults()
+	if c.cmd.note != "" {
+		fmt.Fprintf(c.stdout, "\n%s\n", c.cmd.note)
+	}
 }
 
 func (c *call) usage(format string, args ...any) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ type decision[ID comparable] struct {
 	things    string                                // what the rows are: "events"
 	will, did string                                // "never publishes", "discarded"
 	unchanged string                                // what to say of one that it cannot change
+	why       map[ID]string                         // and of those of which more is known
 	chosen    []ID                                  // those it is about
 	objects   []object                              // the same as JSON
 	print     func() error                          // and for a person
@@ -64,9 +66,13 @@ func report[ID comparable](c *call, f *confirmation, d decision[ID], changed []I
 			return err
 		}
 		done := slices.Contains(changed, id)
-		objects = append(objects, object{"id": id, "changed": done, "state": state})
+		o := object{"id": id, "changed": done, "state": state}
+		if !done {
+			o.putText("why", d.why[id])
+		}
+		objects = append(objects, o)
 		if !done && !f.asJSON {
-			fmt.Fprintf(c.stdout, "%v is %s: %s\n", id, state, d.unchanged)
+			fmt.Fprintf(c.stdout, "%s is %s: %s\n", printable(fmt.Sprint(id)), state, printable(cmp.Or(d.why[id], d.unchanged)))
 		}
 	}
 	if f.asJSON {

@@ -17,8 +17,10 @@ func dlqCommands() []command {
 	return []command{
 		{name: "list", synopsis: " [flags]", summary: "List dead letters, newest first.", do: dlqList},
 		{name: "show", synopsis: " ID [flags]", summary: "Show one dead letter with its message.", do: dlqShow},
-		{name: "assign", synopsis: " ID... -to NAME -yes [flags]", summary: "Say who looks after dead letters.", do: dlqAssign},
-		{name: "purge", synopsis: " -older AGE | -redact-after AGE -yes [flags]", summary: "Delete dead letters, or their payloads, that a person was done with long ago.", do: dlqPurge},
+		{name: "assign", synopsis: " ID... -to NAME -yes [flags]", summary: "Say who looks after dead letters.", note: asApplication, do: dlqAssign},
+		{name: "replay", synopsis: " ID... | -consumer NAME -reason REASON... -yes [flags]", summary: "Have dead letters handled again.", note: asApplication, do: dlqReplay},
+		{name: "discard", synopsis: " ID... -yes [flags]", summary: "Decide that dead letters are never handled.", note: asApplication, do: dlqDiscard},
+		{name: "purge", synopsis: " -older AGE | -redact-after AGE -yes [flags]", summary: "Delete dead letters, or their payloads, that a person was done with long ago.", note: asApplication, do: dlqPurge},
 	}
 }
 
@@ -130,11 +132,14 @@ func (c *call) printLetters(letters []dlq.Letter) error {
 	return t.flush()
 }
 
-func consumerName(l *dlq.Letter) string {
-	if l.Consumer != "" {
-		return l.Consumer
+func consumerName(l *dlq.Letter) string { return nameOr(l.Consumer, l.ConsumerID) }
+
+// nameOr is the name of a consumer, or its number where it is not registered.
+func nameOr(name string, id int32) string {
+	if name != "" {
+		return name
 	}
-	return "consumer " + strconv.Itoa(int(l.ConsumerID))
+	return "consumer " + strconv.Itoa(int(id))
 }
 
 func firstOf(texts []string) string {

@@ -48,6 +48,10 @@ func (c *call) parseLetterIDs() (ids []int64, err error) {
 	if len(arguments) == 0 {
 		return nil, c.usage("%s needs the ids of dead letters, see \"semel dlq list\"", c.path)
 	}
+	return c.letterIDs(arguments)
+}
+
+func (c *call) letterIDs(arguments []string) (ids []int64, err error) {
 	for _, argument := range arguments {
 		id, err := c.letterID(argument)
 		if err != nil {

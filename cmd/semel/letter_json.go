@@ -10,7 +10,6 @@ import (
 // summary is a dead letter without payload and headers, for machines. The
 // names are those of the columns.
 func summary(l *dlq.Letter) object {
-	m, o := l.Message, &l.Message.Origin
 	out := object{
 		"id": l.ID, "consumer": consumerName(l), "consumer_id": l.ConsumerID, "claimed_as": uuidText(l.MessageID),
 		"reason": l.Reason, "state": l.State, "count": l.Count, "attempts": l.Attempts, "errors": l.Errors,
@@ -18,7 +17,6 @@ func summary(l *dlq.Letter) object {
 	if l.Fingerprint != nil {
 		out["fingerprint"] = strconv.FormatInt(*l.Fingerprint, 10) // more digits than a JSON number is sure to keep
 	}
-	out.put("message_id", []byte(m.ID))
 	out.putText("owner", l.Owner)
 	out.putText("decided_by", l.DecidedBy)
 	out.putText("altered", l.Altered)
@@ -27,28 +25,35 @@ func summary(l *dlq.Letter) object {
 	out.putTime("created_at", l.CreatedAt)
 	out.putTime("resolved_at", l.ResolvedAt)
 	out.putTime("redacted_at", l.RedactedAt)
-	out.putText("message_type", m.Type)
-	out.putText("key", string(m.Key))
-	out.putText("correlation_id", m.CorrelationID)
-	out.putText("causation_id", m.CausationID)
-	out.putText("source", m.Source)
-	out.putText("content_type", m.ContentType)
-	out.putTime("occurred_at", m.OccurredAt)
-	if m.Version != 0 {
-		out["message_version"] = m.Version
-	}
-	origin := object{"redelivered": o.Redelivered}
-	origin.putText("transport", o.Transport)
-	origin.putText("topic", o.Topic)
-	origin.putText("position", o.Position)
-	origin.putText("exchange", o.Exchange)
-	origin.putText("routing_key", o.RoutingKey)
-	origin.putTime("time", o.Time)
-	if o.Position != "" {
-		origin["partition"], origin["offset"] = o.Partition, o.Offset
-	}
-	out["origin"] = origin
+	out.putMessage(l.Message)
 	return out
+}
+
+// putMessage sets what a message has besides headers and payload.
+func (o object) putMessage(m *handler.Message) {
+	o.put("message_id", []byte(m.ID))
+	o.putText("message_type", m.Type)
+	o.putText("key", string(m.Key))
+	o.putText("correlation_id", m.CorrelationID)
+	o.putText("causation_id", m.CausationID)
+	o.putText("source", m.Source)
+	o.putText("content_type", m.ContentType)
+	o.putTime("occurred_at", m.OccurredAt)
+	if m.Version != 0 {
+		o["message_version"] = m.Version
+	}
+	from := &m.Origin
+	origin := object{"redelivered": from.Redelivered}
+	origin.putText("transport", from.Transport)
+	origin.putText("topic", from.Topic)
+	origin.putText("position", from.Position)
+	origin.putText("exchange", from.Exchange)
+	origin.putText("routing_key", from.RoutingKey)
+	origin.putTime("time", from.Time)
+	if from.Position != "" {
+		origin["partition"], origin["offset"] = from.Partition, from.Offset
+	}
+	o["origin"] = origin
 }
 
 // whole is summary with payload and headers.

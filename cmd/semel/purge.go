@@ -14,12 +14,6 @@ import (
 	"github.com/semel-go/semel/schema"
 )
 
-func inboxCommands() []command {
-	return []command{
-		{name: "purge", synopsis: " -older AGE -yes [flags]", summary: "Delete the records of messages that were handled long ago.", do: inboxPurge},
-	}
-}
-
 // tellEvery is how often a long purge says how far it is.
 const tellEvery = 10 * time.Second
 

@@ -41,16 +41,20 @@ type command struct {
 	name     string
 	synopsis string // arguments and flags of their own, for the first line of help
 	summary  string
+	note     string // what else its help says
 	group    []command
 	do       func(ctx context.Context, c *call) error
 }
+
+// asApplication is the note of commands that decide.
+const asApplication = "It changes rows: the database role needs the rights of an application; those of an operator are for looking (\"semel migrate grants\")."
 
 func commands() []command {
 	return []command{
 		{name: "migrate", summary: "Create and change the tables.", group: migrateCommands()},
 		{name: "dlq", summary: "Look at the dead letters: messages that wait for a person.", group: dlqCommands()},
 		{name: "outbox", summary: "Look after the events that are to be published.", group: outboxCommands()},
-		{name: "inbox", summary: "Look after what was handled.", group: inboxCommands()},
+		{name: "inbox", summary: "Look after the messages that wait, and what was handled.", group: inboxCommands()},
 		{name: "check", synopsis: " [flags]", summary: "Compare what waits with limits, for a monitoring system.", do: check},
 		{name: "doctor", synopsis: " [flags]", summary: "Look for what would break the promise later, and say what to do.", do: examine},
 		{name: "relay", synopsis: " -kafka BROKERS | -amqp URL [flags]", summary: "Publish the events of the outbox until it is told to stop.", do: relay},

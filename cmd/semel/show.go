@@ -42,7 +42,6 @@ func dlqShow(ctx context.Context, c *call) error {
 
 // printLetter shows a dead letter to a person.
 func printLetter(w io.Writer, l *dlq.Letter) {
-	m, o := l.Message, &l.Message.Origin
 	field := fields(w)
 	field("dead letter", strconv.FormatInt(l.ID, 10))
 	field("consumer", consumerName(l))
@@ -63,8 +62,21 @@ func printLetter(w io.Writer, l *dlq.Letter) {
 	field("altered", l.Altered)
 
 	fmt.Fprintln(w)
+	printMessage(w, l.Message, uuidText(l.MessageID))
+	printErrors(w, l.Errors)
+	if !l.RedactedAt.IsZero() {
+		fmt.Fprint(w, "\npayload and header values were deleted\n")
+		return
+	}
+	printContent(w, l.Message.Headers, l.Message.Payload)
+}
+
+// printMessage shows what a message has besides headers and payload.
+func printMessage(w io.Writer, m *handler.Message, claimedAs string) {
+	o := &m.Origin
+	field := fields(w)
 	field("message", m.ID)
-	field("claimed as", uuidText(l.MessageID))
+	field("claimed as", claimedAs)
 	field("type", m.Type)
 	field("key", string(m.Key))
 	if m.Version != 0 {
@@ -86,18 +98,17 @@ func printLetter(w io.Writer, l *dlq.Letter) {
 	if !o.Time.IsZero() {
 		field("broker time", when(o.Time))
 	}
+}
 
-	if len(l.Errors) > 0 {
-		fmt.Fprint(w, "\nerrors, outermost first\n")
-		for _, text := range l.Errors {
-			fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(printable(text), "\n", "\n    "))
-		}
-	}
-	if !l.RedactedAt.IsZero() {
-		fmt.Fprint(w, "\npayload and header values were deleted\n")
+// printErrors shows the chain of errors of the last attempt.
+func printErrors(w io.Writer, chain []string) {
+	if len(chain) == 0 {
 		return
 	}
-	printContent(w, m.Headers, m.Payload)
+	fmt.Fprint(w, "\nerrors, outermost first\n")
+	for _, text := range chain {
+		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(printable(text), "\n", "\n    "))
+	}
 }
 
 // fields returns what writes a line for each value that is not empty.

@@ -14,7 +14,7 @@ import (
 var (
 	makeCommand  = regexp.MustCompile(`\bmake ([a-z][a-z-]*)`)
 	goRunCommand = regexp.MustCompile(`\bgo run (\./[\w./-]+)((?: -\w+)*)`)
-	semelCommand = regexp.MustCompile("(?m)(?:^|[`/ ])semel ((?:(?:migrate|dlq|outbox|inbox)(?: [a-z]+)?)|check|doctor|relay)([^`|#\n]*)")
+	semelCommand = regexp.MustCompile("(?m)(?:^|[`/ ])semel ((?:(?:migrate|dlq|outbox|inbox)(?: [a-z]+(?:-[a-z]+)*)?)|check|doctor|relay)([^`|#\n]*)")
 	aFlag        = regexp.MustCompile(`(?:^| )-([a-z]+)`)
 	aLink        = regexp.MustCompile(`\]\(([^)#]+)`)
 )
