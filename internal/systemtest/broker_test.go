@@ -39,6 +39,10 @@ type broker interface {
 type place struct {
 	partitions   int32 // of a topic
 	singleActive bool  // the queue has one active consumer at a time
+
+	// The queue is a quorum queue that gives up a message after so many deliveries.
+	// What it gives up goes to its dead letter exchange.
+	deliveryLimit int
 }
 
 func newBroker(t *testing.T, kind string, p place) broker {

@@ -32,6 +32,7 @@ type order struct {
 	Recipe   recipe
 	Database string
 	Schema   string
+	AsksID   bool // Config.ID looks at messages
 }
 
 // childMain consumes until SIGTERM, as an ordinary program would.
@@ -64,7 +65,11 @@ func childRun(ctx context.Context, text string) error {
 		return err
 	}
 	defer pool.Close()
-	in, err := inbox.New(pool, consumer, childHandler(), inbox.Config{Schema: o.Schema})
+	cfg := inbox.Config{Schema: o.Schema}
+	if o.AsksID {
+		cfg.ID = askID
+	}
+	in, err := inbox.New(pool, consumer, deadly(childHandler()), cfg)
 	if err != nil {
 		return err
 	}
@@ -100,7 +105,13 @@ type child struct {
 // spawn starts a child. It does not survive the test.
 func (b *testBundle) spawn(t *testing.T, r recipe) *child {
 	t.Helper()
-	text, err := json.Marshal(order{Recipe: r, Database: b.URL, Schema: b.Schema})
+	return b.spawnFor(t, order{Recipe: r})
+}
+
+func (b *testBundle) spawnFor(t *testing.T, o order) *child {
+	t.Helper()
+	o.Database, o.Schema = b.URL, b.Schema
+	text, err := json.Marshal(o)
 	require.NoError(t, err)
 	c := &child{cmd: exec.Command(os.Args[0]), output: &bytes.Buffer{}, ended: make(chan struct{})} //nolint:gosec // this binary
 	c.cmd.Env = append(os.Environ(), childEnv+"="+string(text))

@@ -33,8 +33,20 @@ func newQueue(t *testing.T, p place) *queue {
 	require.NoError(t, err)
 	q.channel, err = conn.Channel()
 	require.NoError(t, err)
+	if p.deliveryLimit > 0 {
+		q.args = amqp.Table{
+			"x-queue-type": "quorum", "x-delivery-limit": p.deliveryLimit,
+			"x-dead-letter-exchange": "", "x-dead-letter-routing-key": q.dropped(),
+		}
+		_, err := q.channel.QueueDeclare(q.dropped(), true, false, false, false, nil)
+		require.NoError(t, err)
+	}
 	require.NoError(t, q.declare(q.channel))
 	t.Cleanup(func() {
+		if p.deliveryLimit > 0 {
+			_, err := q.channel.QueueDelete(q.dropped(), false, false, false)
+			require.NoError(t, err)
+		}
 		_, err := q.channel.QueueDelete(q.name, false, false, false)
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
@@ -55,6 +67,9 @@ func (q *queue) declare(ch *amqp.Channel) error {
 	_, err := ch.QueueDeclare(q.name, true, false, false, false, q.args)
 	return err
 }
+
+// dropped is the queue of what the broker gave up.
+func (q *queue) dropped() string { return q.name + "-dropped" }
 
 func (q *queue) publish(ctx context.Context, msgs ...*handler.Message) error {
 	return errors.Join(q.publisher.Publish(ctx, msgs)...)
