@@ -14,9 +14,9 @@ import (
 // had claimed. Of copies among them one is claimed. It changes no setting of tx
 // and waits for copies that other transactions hold.
 func (s Store) ClaimMany(ctx context.Context, tx pgx.Tx, consumerID int32, entries []Entry, outcome handler.Outcome) (map[ID]struct{}, error) {
-	ids, fingerprints, texts := make([]ID, len(entries)), make([]pgtype.Int8, len(entries)), make([]pgtype.Text, len(entries))
+	ids, fingerprints, texts := make([]pgtype.UUID, len(entries)), make([]pgtype.Int8, len(entries)), make([]pgtype.Text, len(entries))
 	for i, e := range entries {
-		ids[i], fingerprints[i], texts[i] = e.MessageID, e.Fingerprint, e.Text
+		ids[i], fingerprints[i], texts[i] = pgtype.UUID{Bytes: e.MessageID, Valid: true}, e.Fingerprint, e.Text
 	}
 	rows, err := tx.Query(ctx, s.queries().claimMany, consumerID, ids, fingerprints, texts, int16(outcome))
 	claimed := make(map[ID]struct{}, len(entries))
@@ -35,7 +35,11 @@ func (s Store) ClaimMany(ctx context.Context, tx pgx.Tx, consumerID int32, entri
 
 // SeenMany looks at messages that could not be claimed, in the same transaction.
 func (s Store) SeenMany(ctx context.Context, tx pgx.Tx, consumerID int32, ids []ID) (map[ID]Seen, error) {
-	rows, err := tx.Query(ctx, s.queries().seenMany, consumerID, ids)
+	uuids := make([]pgtype.UUID, len(ids)) // a list of another type has no encoding where the server does not tell of what type it is
+	for i, id := range ids {
+		uuids[i] = pgtype.UUID{Bytes: id, Valid: true}
+	}
+	rows, err := tx.Query(ctx, s.queries().seenMany, consumerID, uuids)
 	seen := make(map[ID]Seen, len(ids))
 	if err == nil {
 		var (

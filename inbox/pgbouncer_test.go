@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -60,6 +61,39 @@ func TestPgBouncer(t *testing.T) {
 				require.Equal(t, 1, n, "many_%d", i)
 				require.Equal(t, 1, b.effects(t, fmt.Sprint("many_", i)))
 			}
+		})
+	}
+}
+
+// The inbox behind it: many are stored at once, leases are renewed and given back.
+func TestPgBouncer_Inbox(t *testing.T) {
+	t.Parallel()
+
+	for _, mode := range []string{"cache_describe", "exec"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+
+			b := setup(t)
+			pool := through(t, b.PgBouncer(t), "&pool_max_conns=8&default_query_exec_mode="+mode)
+			h := &blocking{release: make(chan struct{})}
+			in := b.inboxOn(t, pool, "shipping", h.handle, inbox.Config{Workers: 1, Lease: time.Second, DrainTimeout: time.Minute})
+			msgs := []*handler.Message{message("evt_1"), message("evt_2"), message("evt_3")}
+			for _, want := range []handler.Outcome{handler.Stored, handler.Duplicate} {
+				outcomes, err := in.StoreAll(t.Context(), msgs)
+				require.NoError(t, err)
+				require.Equal(t, []handler.Outcome{want, want, want}, outcomes)
+			}
+			stop := works(t, in)
+
+			const later = `SELECT count(*) FROM inbox_messages WHERE lease_owner IS NOT NULL AND ready_at > stored_at + interval '3 seconds'`
+			require.Eventually(t, func() bool { return b.count(t, later) == 2 }, deadline, tick, "renewed while they wait for the one that runs")
+			stopped := make(chan struct{})
+			go func() { defer close(stopped); stop() }()
+			require.Eventually(t, func() bool { return len(b.events.kinds(inbox.Draining)) == 1 }, deadline, tick)
+			close(h.release)
+			<-stopped
+			require.Equal(t, 1, b.effects(t, "evt_1")+b.effects(t, "evt_2")+b.effects(t, "evt_3"))
+			require.Equal(t, 2, b.count(t, `SELECT count(*) FROM inbox_messages WHERE lease_owner IS NULL AND ready_at <= clock_timestamp()`), "given back")
 		})
 	}
 }

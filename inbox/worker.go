@@ -343,7 +343,7 @@ func (w *worker) keep(ctx context.Context) {
 		}
 		w.mu.Unlock()
 		if len(ids) > 0 {
-			w.in.changeLeases(ctx, w.in.rows.renew, w.in.consumerID, ids, w.owner, interval(w.in.cfg.Lease)) // what cannot be renewed runs out
+			w.in.changeLeases(ctx, w.in.rows.renew, w.in.consumerID, uuids(ids), w.owner, interval(w.in.cfg.Lease)) // what cannot be renewed runs out
 		}
 	}
 }
@@ -361,7 +361,17 @@ func (w *worker) giveBack(ctx context.Context) {
 
 // release makes ready what this process held and did not handle.
 func (in *Inbox) release(ctx context.Context, owner pgtype.UUID, ids ...dedup.ID) {
-	in.changeLeases(context.WithoutCancel(ctx), in.rows.release, in.consumerID, ids, owner)
+	in.changeLeases(context.WithoutCancel(ctx), in.rows.release, in.consumerID, uuids(ids), owner)
+}
+
+// uuids are ids as any exec mode can send them: a list of another type has no
+// encoding where the server does not tell of what type it is.
+func uuids(ids []dedup.ID) []pgtype.UUID {
+	list := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		list[i] = pgtype.UUID{Bytes: id, Valid: true}
+	}
+	return list
 }
 
 func (in *Inbox) changeLeases(ctx context.Context, sql string, args ...any) {
