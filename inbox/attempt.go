@@ -99,8 +99,13 @@ func (in *Inbox) claim(ctx context.Context, t *task, outcome handler.Outcome) (*
 	b.BeginTx(in.cfg.TxOptions)
 	entries := [...]dedup.Entry{t.entry(in.consumerID, outcome)}
 	in.store.QueueClaim(b, entries[:], t.stored != nil, in.limits)
-	if outcome == handler.Processed {
+	switch outcome {
+	case handler.Processed:
 		in.queueLooks(b, t)
+	case handler.Stored:
+		r := in.newRow(t, 0)
+		r.claimed = true
+		in.queueStore(b, t, r)
 	}
 
 	tx := &t.firstTx
@@ -149,9 +154,15 @@ func (in *Inbox) unclaimed(ctx context.Context, tx *claimedTx, t *task) verdict 
 	tx.timebox(in.cfg.StatementTimeout)
 	err := tx.conn.Conn().SendBatch(ctx, b).Close()
 	tx.release()
-	switch {
-	case err != nil:
+	if err != nil {
 		return in.judgeOwn(ctx, fmt.Errorf("look at the message's row: %w", err))
+	}
+	return in.known(ctx, t, seen)
+}
+
+// known says what a message is that was claimed before.
+func (in *Inbox) known(ctx context.Context, t *task, seen dedup.Seen) verdict {
+	switch {
 	case t.inDoubt && t.buried == nil && seen.Outcome == handler.Processed && !seen.Differs(t.identity.fingerprint):
 		return verdict{kind: settled, outcome: handler.Processed} // the COMMIT whose answer was lost
 	case t.inDoubt && t.buried != nil && seen.Outcome == handler.Dead && !seen.Differs(t.identity.fingerprint):

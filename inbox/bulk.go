@@ -1,10 +1,10 @@
 package inbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,9 +17,14 @@ import (
 	"github.com/semel-go/semel/internal/msgrow"
 )
 
-// StoreAll does what [Inbox.Store] does with many messages, in one transaction, in
-// their order: an import, or a provider that sends lists. It returns an outcome for
-// each.
+// mostKeys bounds the keys that one transaction locks: the server's table of locks
+// is small.
+const mostKeys = 500
+
+// StoreAll does what [Inbox.Store] does with many messages, in their order: an
+// import, or a provider that sends lists. It returns an outcome for each. They are
+// stored in one transaction, or in several of 500 messages where keys keep their
+// order.
 //
 // After an error nothing is known of them, and all must come again: what was
 // stored is a duplicate then.
@@ -53,16 +58,28 @@ func (in *Inbox) storeAll(ctx context.Context, msgs []*handler.Message) ([]handl
 		}
 		tasks[i] = t
 	}
-	if err := in.storeBulk(ctx, tasks, outcomes); err != nil {
-		return nil, err
+	size := len(tasks)
+	if in.cfg.Ordering != PerKey {
+		size = mostKeys
 	}
-	for i, t := range tasks { // what must be looked at one by one
-		if outcomes[i] != 0 {
-			continue
+	for from, to := 0, 0; from < len(tasks); from = to {
+		for to < len(tasks) && to-from < size && tasks[to].buried == nil {
+			to++
 		}
-		var err error
-		if outcomes[i], err = in.storeUntilSettled(ctx, t); err != nil {
+		if err := in.storeBulk(ctx, tasks[from:to], outcomes[from:to]); err != nil {
 			return nil, err
+		}
+		if to == from || to < len(tasks) && tasks[to].buried != nil {
+			to++ // it takes its place behind those before it
+		}
+		for i := from; i < to; i++ { // what must be looked at one by one
+			if outcomes[i] != 0 {
+				continue
+			}
+			var err error
+			if outcomes[i], err = in.storeUntilSettled(ctx, tasks[i]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return outcomes, nil
@@ -71,6 +88,9 @@ func (in *Inbox) storeAll(ctx context.Context, msgs []*handler.Message) ([]handl
 // storeBulk stores all that is nothing but new, or a duplicate, and says so in
 // outcomes.
 func (in *Inbox) storeBulk(ctx context.Context, tasks []*task, outcomes []handler.Outcome) error {
+	if len(tasks) == 0 {
+		return nil
+	}
 	if err := in.checkRoom(ctx); err != nil {
 		return err
 	}
@@ -177,23 +197,19 @@ type keyEnd struct {
 func (in *Inbox) lockKeys(ctx context.Context, tx pgx.Tx, tasks []*task) (map[int64]*keyEnd, time.Time, error) {
 	ends := map[int64]*keyEnd{}
 	for _, t := range tasks {
-		if key := keyHash(t.msg.Key); key.Valid {
-			ends[key.Int64] = &keyEnd{}
+		if in.ordered(t) {
+			ends[keyHash(t.msg.Key).Int64] = &keyEnd{}
 		}
 	}
-	type lock struct{ key, number int64 }
-	locks := make([]lock, 0, len(ends))
-	keys := make([]int64, 0, len(ends))
-	for key := range ends {
-		locks = append(locks, lock{key, lockNumber(in.consumerID, pgtype.Int8{Int64: key, Valid: true})})
-		keys = append(keys, key)
+	keys := slices.Collect(maps.Keys(ends))
+	numbers := make([]int64, len(keys))
+	for i, key := range keys {
+		numbers[i] = lockNumber(in.consumerID, pgtype.Int8{Int64: key, Valid: true})
 	}
-	slices.SortFunc(locks, func(a, b lock) int { return cmp.Compare(a.number, b.number) })
+	slices.Sort(numbers)
 	var now time.Time
 	b := &pgx.Batch{}
-	for _, l := range locks {
-		b.Queue(in.rows.lock, l.number)
-	}
+	b.Queue(in.rows.lockMany, numbers)
 	b.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 	b.Queue(in.rows.ends, in.consumerID, keys).Query(func(rows pgx.Rows) error {
 		var key, last, first int64
@@ -217,20 +233,20 @@ func storedColumns() []string {
 func (in *Inbox) copiedRow(t *task, ends map[int64]*keyEnd, now time.Time) ([]any, error) {
 	key := keyHash(t.msg.Key)
 	ready := pgtype.Timestamptz{Time: now, Valid: true}
-	place := pgtype.Int8{Int64: 1, Valid: true}
-	if key.Valid {
+	var place pgtype.Int8
+	if in.ordered(t) {
 		end := ends[key.Int64]
-		if !end.waits {
-			end.first = 1
-		} else if in.cfg.Ordering != PerKey {
+		if end.waits {
 			ready.Valid = false // behind it
+		} else {
+			end.first = 1
 		}
-		if most := int64(in.cfg.MaxStoredPerKey); in.ordered(t) && most > 0 && end.last-end.first+1 >= most {
+		if most := int64(in.cfg.MaxStoredPerKey); most > 0 && end.last-end.first+1 >= most {
 			return nil, in.tooManyOfKey(t)
 		}
 		end.last++
 		end.waits = true
-		place.Int64 = end.last
+		place = pgtype.Int8{Int64: end.last, Valid: true}
 	}
 	var a msgrow.Alterations
 	return append([]any{in.consumerID, key, t.identity.id, t.identity.fingerprint, ready, place}, a.Values(t.msg, t.later.payload)...), nil

@@ -26,8 +26,7 @@ func (in *Inbox) lockKey(ctx context.Context, tx pgx.Tx, key pgtype.Int8) error 
 func (in *Inbox) park(ctx context.Context, tx pgx.Tx, t *task) (bool, error) {
 	in.observe(ctx, Event{Kind: Parking, Message: t.msg, Attempt: t.attempts})
 	if t.stored == nil {
-		_, err := in.insert(ctx, tx, t, in.newRow(t, t.letterID))
-		return true, err
+		return true, in.insert(ctx, tx, t, in.newRow(t, t.letterID))
 	}
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()

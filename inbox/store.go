@@ -28,7 +28,7 @@ type tables struct {
 type queries struct {
 	lock, behind, store, take, nextDue, renew, release, retry, putBehind, remove, goOn, park, resumeStuck string
 
-	journaled, journalBegin, journalEnd, journalForget, isFull, ends string
+	journaled, journalBegin, journalEnd, journalForget, isFull, ends, storeAtOnce, lockMany string
 
 	decideLetter, enqueue string
 
@@ -43,6 +43,12 @@ var behindSQL string
 
 //go:embed queries/store.sql
 var storeSQL string
+
+//go:embed queries/lock_many.sql
+var lockManySQL string
+
+//go:embed queries/store_at_once.sql
+var storeAtOnceSQL string
 
 //go:embed queries/next_due.sql
 var nextDueSQL string
@@ -140,7 +146,7 @@ func newTables(schemaName string) *tables {
 			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takes()), nextDue: q(nextDueSQL),
 			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
 			remove: q(removeSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL),
-			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), journalForget: q(journalForgetSQL), isFull: q(isFullSQL), ends: q(endsSQL),
+			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), journalForget: q(journalForgetSQL), isFull: q(isFullSQL), ends: q(endsSQL), storeAtOnce: q(storeAtOnceSQL), lockMany: q(lockManySQL),
 			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL),
 			waiting: q(waitingSQL), status: q(statusSQL), list: q(listSQL), content: q(contentSQL), countBefore: q(countBeforeSQL),
 			runNow: q(runNowSQL), replayed: q(replayedSQL),

@@ -61,8 +61,8 @@ func (in *Inbox) storeTx(ctx context.Context, tx pgx.Tx, t *task) (handler.Outco
 		_, err := in.recordDeath(ctx, tx, t)
 		return outcome, err
 	}
-	row, err := in.insert(ctx, tx, t, in.newRow(t, 0))
-	if err == nil && row == rowRefused {
+	err = in.insert(ctx, tx, t, in.newRow(t, 0))
+	if err == nil && t.row == rowRefused {
 		err = in.tooManyOfKey(t)
 	}
 	return outcome, err

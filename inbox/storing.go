@@ -105,26 +105,53 @@ func (in *Inbox) postpone(ctx context.Context, t *task) verdict {
 	if err := in.encode(ctx, t); err != nil {
 		return in.judgeOwn(ctx, err)
 	}
+	if !in.ordered(t) {
+		return in.storeAtOnce(ctx, t)
+	}
 	tx, v := in.claim(ctx, t, handler.Stored)
 	if tx == nil {
 		return v
 	}
 	defer tx.release()
-	row, err := in.insert(ctx, tx, t, in.newRow(t, 0))
-	switch {
-	case err != nil:
-		in.rollback(ctx, tx)
-		tx.release() // before judgeOwn, which may look at the database on another connection
-		return in.judgeOwn(ctx, err)
-	case row == rowRefused:
+	if t.row == rowRefused {
 		in.rollback(ctx, tx)
 		return verdict{kind: full, err: in.tooManyOfKey(t)}
 	}
 	in.observe(ctx, Event{Kind: Storing, Message: t.msg, Attempt: t.attempts})
-	if v = in.commit(ctx, tx, t, handler.Stored); v.kind == settled && row == rowReady && t.later.delay == 0 {
+	if v = in.commit(ctx, tx, t, handler.Stored); v.kind == settled && t.row == rowReady && t.later.delay == 0 {
 		in.wakeWorker()
 	}
 	return v
+}
+
+// storeAtOnce stores a message that waits for no other, in one statement.
+func (in *Inbox) storeAtOnce(ctx context.Context, t *task) verdict {
+	conn, err := in.acquire(ctx)
+	if err != nil {
+		return in.judgeOwn(ctx, fmt.Errorf("acquire a connection from the pool: %w", err))
+	}
+	in.observe(ctx, Event{Kind: Storing, Message: t.msg, Attempt: t.attempts})
+	timed, cancel := context.WithTimeout(ctx, in.cfg.LockTimeout+in.cfg.StatementTimeout)
+	defer cancel()
+	tag, err := conn.Exec(timed, in.rows.storeAtOnce, in.storeAtOnceArgs(t)...)
+	conn.Release()
+	switch {
+	case err != nil && ctx.Err() == nil && sqlState(err) == "": // no answer: it may be stored
+		return doubt(t, fmt.Errorf("store message: %w", err))
+	case err != nil:
+		return in.judgeClaim(ctx, fmt.Errorf("store message: %w", err))
+	case tag.RowsAffected() == 0:
+		seen, err := in.look(ctx, t)
+		if err != nil {
+			return in.judgeOwn(ctx, err)
+		}
+		return in.known(ctx, t, seen)
+	}
+	in.observe(ctx, Event{Kind: Committed, Message: t.msg, Attempt: t.attempts})
+	if t.later.delay == 0 {
+		in.wakeWorker()
+	}
+	return verdict{kind: settled, outcome: handler.Stored}
 }
 
 func (in *Inbox) tooManyOfKey(t *task) error {
@@ -150,6 +177,7 @@ type newRow struct {
 	delay     time.Duration
 	errors    []string
 	maxPerKey int
+	claimed   bool // only if this very transaction has claimed it
 }
 
 // rowState is what became of a row that was to be inserted.
@@ -162,60 +190,75 @@ const (
 )
 
 // insert stores a message behind those of its key.
-func (in *Inbox) insert(ctx context.Context, tx pgx.Tx, t *task, r newRow) (rowState, error) {
+func (in *Inbox) insert(ctx context.Context, tx pgx.Tx, t *task, r newRow) error {
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout+in.cfg.LockTimeout)
 	defer cancel()
-	state := rowRefused
 	b := &pgx.Batch{}
+	in.queueStore(b, t, r)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("store message %.64q: %w", t.msg.ID, err)
+	}
+	return nil
+}
+
+// queueStore queues on b what insert does; what becomes of the row stands in t
+// then.
+func (in *Inbox) queueStore(b *pgx.Batch, t *task, r newRow) {
 	key := keyHash(t.msg.Key)
 	if key.Valid {
 		in.rows.queueLock(b, in.consumerID, key)
 	}
+	t.row = rowRefused
 	b.Queue(in.rows.store, in.storeArgs(t, key, r)...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var ready bool
 			if err := rows.Scan(&ready); err != nil {
 				return err
 			}
-			if state = rowWaits; ready {
-				state = rowReady
+			if t.row = rowWaits; ready {
+				t.row = rowReady
 			}
 		}
 		return rows.Err()
 	})
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return rowRefused, fmt.Errorf("store message %.64q: %w", t.msg.ID, err)
-	}
-	return state, nil
 }
 
 func (in *Inbox) storeArgs(t *task, key pgtype.Int8, r newRow) []any {
-	var a msgrow.Alterations
-	failing := pgtype.Interval{}
-	if t.attempts > 0 {
-		failing = interval(time.Since(t.failures.first))
-	}
-	own := []any{
-		in.consumerID, key, t.identity.id, t.identity.fingerprint, t.attempts, failing, r.errors,
-		interval(r.delay), in.ordered(t), int64(r.maxPerKey), r.letter,
-	}
+	own := append(in.firstArgs(t, key, r), in.ordered(t), int64(r.maxPerKey), r.letter)
 	msg := t.msg
 	if r.letter.Valid { // it holds the rest
 		msg, r.payload = &handler.Message{Key: t.msg.Key}, msgrow.Payload{}
 	}
-	return append(own, a.Values(msg, r.payload)...)
+	var a msgrow.Alterations
+	return append(append(own, a.Values(msg, r.payload)...), r.claimed)
+}
+
+func (in *Inbox) storeAtOnceArgs(t *task) []any {
+	r := in.newRow(t, 0)
+	var a msgrow.Alterations
+	args := append(in.firstArgs(t, keyHash(t.msg.Key), r), a.Values(t.msg, r.payload)...)
+	return append(args, t.identity.text, in.limits.Lock())
+}
+
+// firstArgs are the first eight of what is stored.
+func (in *Inbox) firstArgs(t *task, key pgtype.Int8, r newRow) []any {
+	return []any{in.consumerID, key, t.identity.id, t.identity.fingerprint, t.attempts, t.failing(), r.errors, interval(r.delay)}
+}
+
+// failing is for how long attempts have failed. NULL: none has.
+func (t *task) failing() pgtype.Interval {
+	if t.attempts == 0 {
+		return pgtype.Interval{}
+	}
+	return interval(time.Since(t.failures.first))
 }
 
 // putOff writes when a message of the inbox is handled again.
 func (in *Inbox) putOff(ctx context.Context, t *task) verdict {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
 	defer cancel()
-	failing := pgtype.Interval{}
-	if t.attempts > 0 {
-		failing = interval(time.Since(t.failures.first))
-	}
 	_, err := in.pool.Exec(ctx, in.rows.retry, in.consumerID, t.stored.id, t.stored.owner,
-		interval(t.later.delay), t.attempts, failing, t.later.errors)
+		interval(t.later.delay), t.attempts, t.failing(), t.later.errors)
 	if err != nil {
 		return in.judgeOwn(ctx, fmt.Errorf("put message off: %w", err))
 	}

@@ -42,6 +42,7 @@ type task struct {
 	buried    *burial       // set: the message is to be dead-lettered, not handled
 	later     *postponement // set: it is to be stored, or put off
 	waits     bool          // the look behind the claim found one of its key before it
+	row       rowState      // that was inserted for it
 	freed     bool          // the next of its key is ready once this one's transaction is committed
 	suspect   bool          // what runs of the user's code for it is noted in the journal
 	noted     bool          // it stands there, and has not ended

@@ -4,7 +4,7 @@
 SELECT k.key_hash, l.place, f.place
 FROM unnest($2::bigint[]) AS k (key_hash)
 CROSS JOIN LATERAL (
-    SELECT i.place
+    SELECT coalesce(i.place, 0) AS place
     FROM semel.inbox_messages AS i
     WHERE i.consumer_id = $1
         AND i.key_hash = k.key_hash
@@ -12,7 +12,7 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS l
 CROSS JOIN LATERAL (
-    SELECT i.place
+    SELECT coalesce(i.place, 0) AS place
     FROM semel.inbox_messages AS i
     WHERE i.consumer_id = $1
         AND i.key_hash = k.key_hash

@@ -8,7 +8,7 @@ SELECT
     $1::int, $2::uuid, $3::bigint, $4::bytea, $5::bigint, $6::uuid,
     clock_timestamp() + CASE WHEN $6 IS NOT NULL THEN $7::interval ELSE interval '0' END,
     coalesce((
-        SELECT l.place
+        SELECT coalesce(l.place, 0)
         FROM semel.inbox_messages AS l
         WHERE l.consumer_id = $1
             AND l.key_hash = $3

@@ -1,17 +1,18 @@
 -- Stores a message behind those of its key. It is ready after $8, unless it is
 -- parked, or $9 says that it waits while its key has others. No row: the key holds
--- $10 already (0: any number), or the message is there.
+-- $10 already (0: any number), the message is there, or $36 asks for a claim of this
+-- very transaction and it has none.
 -- The caller holds the key's lock. Locks: the new row.
 -- Index: inbox_messages_consumer_id_key_hash_seq_idx, inbox_messages_pkey.
 WITH first AS (
-    SELECT i.place
+    SELECT coalesce(i.place, 0) AS place
     FROM semel.inbox_messages AS i
     WHERE i.consumer_id = $1
         AND i.key_hash = $2
     ORDER BY i.seq
     LIMIT 1
 ), last AS (
-    SELECT i.place
+    SELECT coalesce(i.place, 0) AS place
     FROM semel.inbox_messages AS i
     WHERE i.consumer_id = $1
         AND i.key_hash = $2
@@ -42,8 +43,20 @@ SELECT
     $22::bytea, $23::text[], $24::bytea[], $25::text,
     $26::text, $27::text, $28::int, $29::bigint, $30::text,
     $31::text, $32::text, $33::timestamptz, $34::boolean, $35::text
-WHERE $10::bigint = 0
-    OR NOT EXISTS (SELECT FROM last)
-    OR (SELECT last.place FROM last) - (SELECT first.place FROM first) + 1 < $10
+WHERE (
+        $10::bigint = 0
+        OR NOT EXISTS (SELECT FROM last)
+        OR (SELECT last.place FROM last) - (SELECT first.place FROM first) + 1 < $10
+    )
+    AND (
+        NOT $36::boolean
+        OR EXISTS (
+            SELECT
+            FROM semel.processed_messages AS p
+            WHERE p.consumer_id = $1
+                AND p.message_id = $3
+                AND p.xmin = pg_current_xact_id()::xid
+        )
+    )
 ON CONFLICT (consumer_id, message_id) DO NOTHING
 RETURNING ready_at IS NOT NULL
