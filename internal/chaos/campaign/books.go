@@ -6,9 +6,10 @@ type books struct {
 	copies      []account // by number
 	unsettled   int       // copies no child has settled yet
 	out         map[*process]map[int]bool
+	leased      map[*process]int
 	again       map[int]bool // held by a killed child, not acknowledged: they must be settled anew
-	redelivered int
-	suspects    int // in flight at the kills of this round
+	redelivered int          // to a source, or to a worker of the inbox because the one before died
+	suspects    int          // in flight at the kills of this round
 }
 
 // account is what is known of one copy.
@@ -18,7 +19,7 @@ type account struct {
 }
 
 func newBooks() *books {
-	return &books{out: map[*process]map[int]bool{}, again: map[int]bool{}}
+	return &books{out: map[*process]map[int]bool{}, leased: map[*process]int{}, again: map[int]bool{}}
 }
 
 // publish opens the account of the next copy.
@@ -67,10 +68,12 @@ func (b *books) held(p *process, n int) {
 }
 
 // died takes everything away from p. How far it was with what it did not hold
-// cannot be known.
+// cannot be known. What it had from the inbox another worker will have again.
 func (b *books) died(p *process) {
-	b.suspects += len(b.out[p])
+	b.suspects += len(b.out[p]) + b.leased[p]
+	b.redelivered += b.leased[p]
 	delete(b.out, p)
+	delete(b.leased, p)
 }
 
 // quiet reports that every copy is settled, and what was in flight at a kill

@@ -77,6 +77,21 @@ func TestBooks_ComesAgainBeforeTheDeathIsKnown(t *testing.T) {
 	require.True(t, b.quiet())
 }
 
+// What a worker had taken from the inbox is taken again.
+func TestBooks_LeasedIsRedelivered(t *testing.T) {
+	t.Parallel()
+
+	b, killed := newBooks(), &process{}
+	b.leased[killed] = 500
+	require.True(t, b.quiet(), "the inbox tells, not the books")
+
+	b.died(killed)
+
+	require.Equal(t, 500, b.suspects)
+	require.Equal(t, 500, b.redelivered)
+	require.Empty(t, b.leased)
+}
+
 // A worker of the inbox may hold a message, with its delivery not yet acknowledged.
 func TestBooks_AckedWhileHeldNeedNot(t *testing.T) {
 	t.Parallel()

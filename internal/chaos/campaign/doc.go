@@ -6,7 +6,16 @@
 // reports that a message is held at the point, and that child gets SIGKILL.
 // Another one takes its place, more messages are sent behind those that were
 // in flight, and the round ends when all are settled. So every kill is counted
-// by itself, with a message in flight where it is said to be.
+// by itself, with a message in flight where it is said to be. Settled means more
+// than that the source is through with it: nothing is left in the inbox, and
+// nothing in the journal of attempts. A message that is under way at three deaths
+// goes to the dead letters, and it must not be the campaign that makes it one.
+//
+// At the points of the inbox (stored, behind, parked, mid-replay, mid-release,
+// worker-500) consumers keep the order of a key past failures, some messages fail
+// now and then, some until they are mended, and a person decides about what is
+// dead, while consumers die. A point there says what is being done with the message
+// that is held; at which moment, before or after its commit, is drawn.
 //
 // At the end the group's tables are compared with what was sent: lost, doubled,
 // reordered. The handler's effects have no unique key on the message, so that

@@ -221,6 +221,8 @@ func (g *group) apply(e event) error {
 		g.books.acked(p, n)
 	case wire.Returned, wire.Refused:
 		g.books.ended(p, n)
+	case wire.Leased:
+		g.books.leased[p] = e.report.Leased
 	case wire.Armed:
 		p.armed = true
 	case wire.Holding:

@@ -40,6 +40,7 @@ func (s tappedSink) Deliver(ctx context.Context, d *handler.Delivery) error {
 	n := wire.CopyOf(d.Message)
 	tapped := *d
 	tapped.Settled = func() {
+		s.trap.goes(d.Message)
 		s.trap.report(wire.Settled, n)
 		s.trap.pass(wire.BeforeAck, n)
 		d.Settled()
@@ -47,12 +48,15 @@ func (s tappedSink) Deliver(ctx context.Context, d *handler.Delivery) error {
 		s.trap.pass(wire.AfterAck, n)
 	}
 	tapped.Returned = func(err error) {
+		s.trap.goes(d.Message)
 		s.trap.report(wire.Returned, n)
 		d.Returned(err)
 	}
+	s.trap.comes(d.Message)
 	s.trap.report(wire.Delivered, n) // before, because it can be settled before Deliver returns
 	err := s.Sink.Deliver(ctx, &tapped)
 	if err != nil {
+		s.trap.goes(d.Message)
 		s.trap.report(wire.Refused, n)
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 	"github.com/semel-go/semel/internal/chaos/wire"
 )
@@ -22,10 +23,12 @@ type trap struct {
 	copy    int                  // which one
 	doing   map[int][]wire.Point // points of the inbox, by copy: what is being done with it
 	taken   int                  // from the inbox, since it was armed
+	leased  int                  // of the inbox, taken and not settled
+	sourced map[*handler.Message]bool
 }
 
 func newTrap(w io.Writer) *trap {
-	return &trap{reports: json.NewEncoder(w), doing: map[int][]wire.Point{}}
+	return &trap{reports: json.NewEncoder(w), doing: map[int][]wire.Point{}, sourced: map[*handler.Message]bool{}}
 }
 
 func (t *trap) arm(o wire.Order) {
@@ -46,10 +49,33 @@ func (t *trap) begins(doing wire.Point, n int) {
 	t.pass(wire.AfterClaim, n)
 }
 
-func (t *trap) ends(n int) {
+// comes and goes tell which messages the source has out.
+func (t *trap) comes(msg *handler.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.doing, n)
+	t.sourced[msg] = true
+}
+
+func (t *trap) goes(msg *handler.Message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.sourced, msg)
+}
+
+// ends notes that a message is settled. If the source does not have it out, it was
+// taken from the inbox.
+func (t *trap) ends(msg *handler.Message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.doing, wire.CopyOf(msg))
+	if !t.sourced[msg] {
+		t.lease(-1)
+	}
+}
+
+func (t *trap) lease(more int) {
+	t.leased += more
+	_ = t.reports.Encode(wire.Report{Kind: wire.Leased, Copy: noCopy, Leased: t.leased})
 }
 
 // report tells the parent. A parent that does not listen any more is gone, and
@@ -105,10 +131,11 @@ func (t *trap) draining() {
 	}
 }
 
-// crowds reports that a worker has taken many messages.
-func (t *trap) crowds(n int) {
+// takes notes that a worker has taken messages, and reports if they are a crowd.
+func (t *trap) takes(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.lease(n)
 	if t.order.Point != wire.Worker500 {
 		return
 	}
@@ -143,8 +170,8 @@ func (t *trap) observe(_ context.Context, e inbox.Event) {
 	case inbox.Leaving:
 		t.begins(wire.MidRelease, wire.CopyOf(e.Message))
 	case inbox.Taken:
-		t.crowds(e.Messages)
+		t.takes(e.Messages)
 	case inbox.Settled:
-		t.ends(wire.CopyOf(e.Message))
+		t.ends(e.Message)
 	}
 }

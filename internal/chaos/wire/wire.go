@@ -47,9 +47,10 @@ type Order struct {
 // Report is one thing that happened in a child to a copy of a message, or in a
 // relay to events.
 type Report struct {
-	Kind Kind
-	Copy int
-	IDs  []string `json:",omitempty"`
+	Kind   Kind
+	Copy   int
+	Leased int      `json:",omitempty"`
+	IDs    []string `json:",omitempty"`
 }
 
 // Kind says what happened.
@@ -62,6 +63,7 @@ const (
 	Settled   Kind = "settled"   // the engine calls Settled
 	Acked     Kind = "acked"     // the source's Settled has returned
 	Returned  Kind = "returned"  // the engine calls Returned
+	Leased    Kind = "leased"    // so many messages of the inbox are out of it by lease now
 	Armed     Kind = "armed"     // an order was obeyed
 	Holding   Kind = "holding"   // held for MidDrain: tell the process to end now
 	Reached   Kind = "reached"   // held at the armed point: kill the process now
