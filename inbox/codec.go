@@ -88,4 +88,4 @@ type codecError struct{ error }
 func (e *codecError) Unwrap() error { return e.error }
 
 // Is reports whether target is what callers know an outage by.
-func (e *codecError) Is(target error) bool { return target == ErrOutage } //nolint:errorlint // a sentinel, not a chain
+func (e *codecError) Is(target error) bool { return target == ErrOutage }

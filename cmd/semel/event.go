@@ -80,5 +80,5 @@ func printEvent(w io.Writer, r *outbox.Record) {
 	if r.LastError != "" {
 		fmt.Fprintf(w, "\nlast error\n  %s\n", strings.ReplaceAll(printable(r.LastError), "\n", "\n    "))
 	}
-	printContent(w, r.Headers, r.Payload)
+	content{r.Headers, r.Payload, r.Encoded, r.KeyID}.print(w)
 }

@@ -56,6 +56,6 @@ func eventObject(r *outbox.Record) object {
 // wholeEvent is eventObject with payload and headers.
 func wholeEvent(r *outbox.Record) object {
 	out := eventObject(r)
-	out.putContent(r.Headers, r.Payload)
+	content{r.Headers, r.Payload, r.Encoded, r.KeyID}.put(out)
 	return out
 }

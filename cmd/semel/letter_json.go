@@ -59,22 +59,6 @@ func (o object) putMessage(m *handler.Message) {
 // whole is summary with payload and headers.
 func whole(l *dlq.Letter) object {
 	out := summary(l)
-	out.putContent(l.Message.Headers, l.Message.Payload)
+	content{l.Message.Headers, l.Message.Payload, l.Encoded, l.KeyID}.put(out)
 	return out
-}
-
-// putContent sets headers and payload.
-func (o object) putContent(hs handler.Headers, payload []byte) {
-	o.put("payload", payload)
-	headers := make([]object, 0, len(hs))
-	for _, h := range hs {
-		header := object{}
-		header.put("name", []byte(h.Name))
-		header.put("value", h.Value)
-		if h.Tag != 0 {
-			header["tag"] = string(rune(h.Tag))
-		}
-		headers = append(headers, header)
-	}
-	o["headers"] = headers
 }

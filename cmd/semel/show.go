@@ -68,7 +68,7 @@ func printLetter(w io.Writer, l *dlq.Letter) {
 		fmt.Fprint(w, "\npayload and header values were deleted\n")
 		return
 	}
-	printContent(w, l.Message.Headers, l.Message.Payload)
+	content{l.Message.Headers, l.Message.Payload, l.Encoded, l.KeyID}.print(w)
 }
 
 // printMessage shows what a message has besides headers and payload.
@@ -117,28 +117,6 @@ func fields(w io.Writer) func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(w, "%-15s %s\n", name, oneLine(value, lineWidth))
 		}
-	}
-}
-
-// printContent shows headers and payload to a person.
-func printContent(w io.Writer, headers handler.Headers, payload []byte) {
-	if len(headers) > 0 {
-		fmt.Fprint(w, "\nheaders\n")
-		for _, h := range headers {
-			value := "(no value)"
-			if h.Value != nil {
-				value = oneLine(string(h.Value), lineWidth)
-			}
-			fmt.Fprintf(w, "  %s: %s\n", oneLine(h.Name, lineWidth), value)
-		}
-	}
-	switch {
-	case payload == nil:
-		fmt.Fprint(w, "\nno payload (a tombstone)\n")
-	case len(payload) == 0:
-		fmt.Fprint(w, "\nempty payload\n")
-	default:
-		fmt.Fprintf(w, "\npayload, %d bytes\n%s", len(payload), body(payload))
 	}
 }
 

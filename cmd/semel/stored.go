@@ -89,7 +89,7 @@ func (c *call) printWholeStored(w *inbox.Whole) error {
 		fmt.Fprint(out, "\nheaders and payload are not shown: the row is damaged\n")
 		return nil
 	}
-	printContent(out, w.Message.Headers, w.Message.Payload)
+	content{w.Message.Headers, w.Message.Payload, w.Encoded, w.KeyID}.print(out)
 	return nil
 }
 

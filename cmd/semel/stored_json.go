@@ -71,7 +71,7 @@ func storedObject(r *inbox.Record) object {
 // holds the message and with what is before it.
 func wholeStored(w *inbox.Whole) object {
 	out := storedObject(&w.Record)
-	out.putContent(w.Message.Headers, w.Message.Payload)
+	content{w.Message.Headers, w.Message.Payload, w.Encoded, w.KeyID}.put(out)
 	out["before"], out["count_before"] = storedObjects(w.Before), w.CountBefore
 	if w.Letter != nil {
 		out["dead_letter"] = summary(w.Letter)
