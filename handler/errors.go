@@ -39,9 +39,9 @@ func IsUnavailable(err error) bool {
 }
 
 // RetryAfter marks err as a failed attempt that should not be tried again
-// before delay has passed, as a Retry-After answer asks for. While retries are
-// quick ones only, the delay is capped at the consumer's quick maximum.
-// RetryAfter(d, nil) is nil; a negative delay counts as 0.
+// before delay has passed, as a Retry-After answer asks for. It is obeyed also
+// beyond the longest delay of the consumer's schedule: the message waits in the
+// inbox. RetryAfter(d, nil) is nil; a negative delay counts as 0.
 func RetryAfter(delay time.Duration, err error) error {
 	if err == nil {
 		return nil

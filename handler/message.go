@@ -74,7 +74,9 @@ type Origin struct {
 	// timestamp). Zero where the transport has none.
 	Time time.Time
 
-	// Redelivered reports that the transport says it delivered this before.
+	// Redelivered reports that the transport says it delivered this before, or that
+	// somebody may have had it in hand when a process died. Such a message is
+	// journaled before it runs, so that one that kills its process is found.
 	Redelivered bool
 }
 

@@ -5,6 +5,8 @@
 //	...
 //	err = in.Run(ctx, source)              // a whole source
 //	outcome, err := in.Process(ctx, msg)   // or one message, in anybody's loop
+//	outcome, err := in.Store(ctx, msg)     // or accept it now and handle it later:
+//	err = in.Work(ctx)                     // here, or in any other process
 //
 // # Guarantees
 //
@@ -12,24 +14,35 @@
 // one transaction. No message is acknowledged before its outcome is committed.
 // A message that can never succeed ends in the dead letters with its reason.
 // An outage of the database spends no attempt and dead-letters nothing.
-// Messages of one key are handled one after the other, in the order received.
+// Messages of one key are handled one after the other, in the order received;
+// with ordering [Strict] also past one that failed or died. A message that kills
+// its process is found by the third death, and is dead.
 //
 // # Not guaranteed
 //
 // That a handler runs once: it may run again after a rollback or a crash. A
 // duplicate is recognised as long as the row of the first is kept
 // ([Config.Retention]); what the source says is older than that is left to a
-// person ([Config.TooOld]). A message that goes to the dead letters lets the next
-// of its key go on. Order holds within one process; across processes it is the
-// source's.
+// person ([Config.TooOld]). With ordering [PerKey] a message that is stored or dead
+// lets the next of its key go on, and order holds within one process.
 //
 // # Attempts
 //
 // A failed attempt is tried again in place, a few times, after a pause with
-// full jitter that blocks only the message's key. Then it goes to the dead
-// letters, from where [Inbox.Replay] handles it again. Serialization failures
-// and deadlocks run again at no cost. An unknown COMMIT is resolved by running
-// the message again: its claim then knows.
+// full jitter that blocks only the message's key. Then the message is stored in
+// the inbox, its source goes on, and [Inbox.Run] or [Inbox.Work] makes the next
+// attempts from there, as [Config.Retry] says. After the last it goes to the dead
+// letters, from where [Inbox.Replay] or [Store.Replay] handles it again.
+// Serialization failures and deadlocks run again at no cost. An unknown COMMIT is
+// resolved by running the message again: its claim then knows.
+//
+// # The inbox
+//
+// A message of the inbox is handled by one worker at a time, which holds a lease
+// on it. Until its outcome is committed its row stays, so it survives whatever
+// becomes of the worker. In order ([Strict], [ViaInbox]) only the first of a key
+// is ever taken; a dead one keeps its place, parked, and its key waits until a
+// person replays or discards it. A replay keeps the place of the message.
 //
 // # Telling the broker of dead letters
 //
@@ -56,6 +69,19 @@
 //
 // Events of one key are told in the order in which their letters committed,
 // across processes too.
+//
+// # Payloads at rest
+//
+// With [Config.Codec] no payload is stored as it came, neither in the inbox nor in
+// dead letters nor in the events that tell of them. Handlers, Prepare and
+// [Config.OnDeadLetter] see it as it came; ids, keys, headers and the texts of
+// errors are stored as they are, and so is the fingerprint, a hash of the plain
+// payload ([Config.Fingerprint] chooses another).
+//
+// What cannot be encoded is not stored: its message is not settled, as in an
+// outage of the database, and no attempt is spent. What cannot be decoded waits:
+// a message of the inbox is put off, with the error in its row; a dead letter is
+// replayed by a process that has its key.
 //
 // # Concurrency
 //
