@@ -16,6 +16,9 @@
 // [Store.Load] gives it back as it came. Times keep microseconds. Error texts
 // are cut to [MaxErrorBytes].
 //
+// With [Store.WithCodec] the payload is stored as the codec encodes it, and all
+// else as ever.
+//
 // # One row for one message
 //
 // A consumer has one dead letter for a message; when it dies again the same

@@ -11,4 +11,8 @@
 // aggregate. Writers of one aggregate must exclude each other before they
 // write: by updating its row, by a version check, or with [Lock] where they
 // only insert.
+//
+// Payloads stand in the table as they are written, unless the [Writer] has a codec
+// ([Writer.WithCodec]). Then the relay needs it too ([RelayConfig.Codec]), and what
+// reads the table by itself, Debezium for one, finds encoded payloads.
 package outbox
