@@ -90,24 +90,25 @@ type crew struct {
 var (
 	alone     = crew{size: 1, ordered: true}
 	active    = crew{size: 1, ordered: true, single: true}
-	members   = crew{size: 2, ordered: true}               // of a Kafka group: a partition has one owner
+	members   = crew{size: 2, ordered: true}               // Kafka: a partition has one owner, and memory: a key
 	standby   = crew{size: 2, ordered: true, single: true} // x-single-active-consumer
 	competing = crew{size: 2}
 )
 
-// crewOf gives about half of the groups a second process. A RabbitMQ consumer
-// that drains has given up its turn while its last messages still run, so its
-// successor must not be there yet if the order is to be counted.
+// crewOf gives about half of the groups a second process.
 func crewOf(broker wire.Broker, point wire.Point) crew {
-	two := slices.Contains([]wire.Point{wire.AfterClaim, wire.BeforeCommit, wire.BeforeAck, wire.Stored, wire.Parked, wire.MidReplay, wire.MidRelease}, point)
+	two := slices.Contains([]wire.Point{
+		wire.AfterClaim, wire.BeforeCommit, wire.BeforeAck, wire.MidDrain,
+		wire.Stored, wire.Parked, wire.MidReplay, wire.MidRelease,
+	}, point)
 	switch {
-	case broker == wire.Kafka && (two || point == wire.MidDrain):
-		return members
 	case broker == wire.RabbitMQ && two:
 		return standby
+	case two:
+		return members
 	case broker == wire.RabbitMQ && point.OfInbox():
 		return active
-	case broker != wire.Kafka && (point == wire.AfterHandler || point == wire.AfterAck):
+	case broker == wire.RabbitMQ && (point == wire.AfterHandler || point == wire.AfterAck):
 		return competing
 	default:
 		return alone

@@ -34,7 +34,7 @@ func TestPlan_Crews(t *testing.T) {
 		two[s.broker] = two[s.broker] || s.crew.size == 2
 		ordered[s.broker] = ordered[s.broker] || s.crew.ordered
 		if s.crew.ordered && s.crew.size == 2 {
-			require.True(t, s.broker == wire.Kafka || s.crew.single, "%s on %s", s.point, s.broker)
+			require.Equal(t, s.broker == wire.RabbitMQ, s.crew.single, "%s on %s", s.point, s.broker)
 		}
 	}
 	for _, broker := range wire.Brokers() {
