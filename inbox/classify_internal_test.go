@@ -98,6 +98,9 @@ func TestJudgeOwn(t *testing.T) {
 		{name: "Serialization", err: pgError("40001"), want: rerun},
 		{name: "Deadlock", err: pgError("40P01"), want: rerun},
 		{name: "LockTimeoutOutsideAClaim", err: pgError("55P03"), want: away},
+		{name: "Codec", err: fmt.Errorf("%w: key service away", handler.ErrCodec), want: away},
+		{name: "CodecThatMeetsARefusal", err: fmt.Errorf("%w: %w", handler.ErrCodec, pgError("22001")), want: away},
+		{name: "CodecThatMeetsACollision", err: fmt.Errorf("%w: %w", handler.ErrCodec, pgError("40001")), want: away},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
@@ -299,6 +300,7 @@ func TestCodec_CannotEncode(t *testing.T) {
 	for name, gone := range map[string]error{
 		"Away":     handler.Unavailable(errors.New("key service away")),
 		"Anything": handler.Permanent(errors.New("the key is disabled")),
+		"LikeOurs": &pgconn.PgError{Code: "22001", Message: "keys in a database"}, // of a message it would be permanent
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

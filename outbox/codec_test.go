@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -243,6 +244,40 @@ func TestRelay_NoCodec(t *testing.T) {
 	b.relay(t, p, cfg)
 	b.awaitPublished(t, 4)
 	requireOrder(t, p.messages(), 4)
+}
+
+// padded is a codec that makes a megabyte of everything.
+type padded struct{}
+
+func (padded) Encode(_ context.Context, payload []byte) ([]byte, string, error) {
+	return append(make([]byte, 1<<20), payload...), "", nil
+}
+
+func (padded) Decode(_ context.Context, stored []byte, _ string) ([]byte, error) {
+	return stored[1<<20:], nil
+}
+
+// What a relay has in memory is counted in and out alike, whatever a codec makes
+// of it. Else it would stand still after some hours.
+func TestRelay_CodecCounted(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.writer = b.writer.WithCodec(padded{})
+	const n = 70 // and 64 MB are what a relay has in memory
+	var events []outbox.Event
+	for v := range int64(n) {
+		events = append(events, secret("1", v+1))
+	}
+	for some := range slices.Chunk(events, 10) {
+		b.write(t, some...)
+	}
+	p, cfg := &recorder{ordered: true}, quick()
+	cfg.Codec = padded{}
+	b.relay(t, p, cfg)
+
+	b.awaitPublished(t, n)
+	requireOrder(t, p.messages(), n)
 }
 
 // A damaged payload is shown to a person at once.
