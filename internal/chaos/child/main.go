@@ -67,7 +67,7 @@ func config(setup wire.Setup, trap *trap) inbox.Config {
 		QuickMaxDelay: 50 * time.Millisecond,
 		Retry:         inbox.Retry{Attempts: 10_000, Delay: 5 * time.Millisecond, MaxDelay: 100 * time.Millisecond},
 		RetryOf:       retryOf,
-		Lease:         2 * time.Second,
+		Lease:         time.Second,
 		WorkAhead:     setup.WorkAhead,
 		Observer:      inbox.ObserverFunc(trap.observe),
 	}
