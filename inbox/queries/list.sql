@@ -32,7 +32,6 @@ FROM (
         array_remove(ARRAY[
             CASE WHEN NOT isfinite(i.ready_at) THEN 'ready_at is ' || i.ready_at END,
             CASE WHEN i.attempts < 0 THEN 'attempts is ' || i.attempts END,
-            CASE WHEN i.dead_letter_id IS NULL AND i.message_text IS NULL AND i.raw_id IS NULL THEN 'it has no id' END,
             CASE
                 WHEN i.parked_at IS NOT NULL AND i.dead_letter_id IS NULL THEN 'it is parked without a dead letter'
                 WHEN i.dead_letter_id IS NOT NULL AND d.id IS NULL THEN 'there is no dead letter ' || i.dead_letter_id

@@ -1,6 +1,7 @@
 -- Takes what is ready, the longest waiting first: at most $4 messages, of at most
 -- $5 bytes but for the first, for $2 until $3 has passed. One that somebody held
--- whose time is over died or froze with it: abandoned.
+-- whose time is over died or froze with it: abandoned. Times that somebody made
+-- infinite by hand must not keep the others from being taken.
 -- Locks: the rows it takes, and passes over those that others hold.
 -- Index: inbox_messages_consumer_id_ready_at_idx.
 WITH due AS MATERIALIZED (
@@ -24,7 +25,8 @@ WITH due AS MATERIALIZED (
         AND (s.upto = s.size OR s.upto <= $5::bigint)
     RETURNING
         i.seq, i.message_id, i.key_hash, i.fingerprint, i.dead_letter_id, i.attempts,
-        clock_timestamp() - i.first_failed_at AS failing, clock_timestamp() - i.stored_at AS age,
+        CASE WHEN isfinite(i.first_failed_at) THEN clock_timestamp() - i.first_failed_at END AS failing,
+        CASE WHEN isfinite(i.stored_at) THEN clock_timestamp() - i.stored_at END AS age,
         s.lease_owner IS NOT NULL AS abandoned, s.ready_at AS was_ready_at,
         i.message_text, i.raw_id, i.message_type, i.key, i.message_version, i.correlation_id, i.causation_id, i.source,
         i.content_type, i.occurred_at,

@@ -32,7 +32,7 @@ func (r *Row) Targets() []any {
 	return []any{
 		&r.messageText, &r.rawID, &r.messageType, &m.Key, &r.version,
 		&r.correlation, &r.causation, &r.source, &r.contentType, &r.occurred,
-		&m.Payload, &r.headerNames, &r.headerValues, &r.headerTags,
+		&m.Payload, (*names)(&r.headerNames), &r.headerValues, &r.headerTags,
 		&r.transport, &r.topic, &r.partition, &r.offset, &r.position,
 		&r.exchange, &r.routingKey, &r.at, &m.Origin.Redelivered, &r.altered,
 	}
@@ -89,7 +89,8 @@ func (r restorer) text(column string, stored pgtype.Text) string {
 }
 
 // headers puts the arrays together again. A row written by hand may have
-// arrays of different lengths; what is missing counts as not given.
+// arrays of different lengths, or a name that is NULL; what is missing counts as
+// not given.
 func (r restorer) headers(names []string, headerValues [][]byte, tags string) handler.Headers {
 	if names == nil {
 		return nil
