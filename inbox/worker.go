@@ -190,10 +190,11 @@ func (w *worker) out() int {
 
 // take leases what is ready, and says when to look again. A lease that a crash of
 // the server loses costs nothing but a second look, so its commit does not wait for
-// the disk.
+// the disk. It outlives ctx: what the server leased and nobody here knows of would
+// stay with this process until the lease is over, and be a suspect then.
 func (w *worker) take(ctx context.Context, n int) (taken []*stored, due time.Duration, err error) {
 	in := w.in
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
 	defer cancel()
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level read committed")
