@@ -155,6 +155,11 @@ func (in *Inbox) await(ctx context.Context, t *task) error {
 // closed, then waits for a slot again. The lane stays the task's.
 func (in *Inbox) pause(ctx context.Context, t *task, d time.Duration, wake <-chan struct{}) error {
 	in.rest(t)
+	return in.resume(ctx, t, d, wake)
+}
+
+// resume waits for a slot again, once d has passed and wake is closed.
+func (in *Inbox) resume(ctx context.Context, t *task, d time.Duration, wake <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for passed := timer.C; passed != nil || wake != nil; {
@@ -163,6 +168,8 @@ func (in *Inbox) pause(ctx context.Context, t *task, d time.Duration, wake <-cha
 			passed = nil
 		case <-wake:
 			wake = nil
+		case <-t.granted: // one that yielded has its turn
+			return nil
 		case <-ctx.Done():
 			return t.stopCause(ctx)
 		case <-t.hopeless():
@@ -177,10 +184,15 @@ func (in *Inbox) pause(ctx context.Context, t *task, d time.Duration, wake <-cha
 
 // rest gives the task's slot back. The lane stays the task's.
 func (in *Inbox) rest(t *task) {
+	t.listen()
+	in.lanes.rest(t)
+}
+
+// listen makes ready to be granted a slot.
+func (t *task) listen() {
 	if t.granted == nil {
 		t.granted = make(chan struct{}, 1)
 	}
-	in.lanes.rest(t)
 }
 
 // hopeless is closed when waiting leads nowhere any more. Nil for Process.

@@ -13,7 +13,8 @@ import (
 //
 // A task moves: behind (its key is busy) → ready (waits for a slot) → running
 // (has one) → gone; or running → resting (keeps its lane, holds no slot: the
-// pause before the next attempt) → ready. A ready task of a run that is held
+// pause before the next attempt) → ready. One that rests because the inbox is full
+// yields: messages of the inbox pass it in its lane. A ready task of a run that is held
 // is set aside until the run is released.
 type lanes struct {
 	start func(*task) // runs a task that got its slot and has no goroutine yet; must not block
@@ -57,6 +58,11 @@ func (l *lanes) enter(t *task) {
 	}
 	if t.key != 0 {
 		if q, busy := l.byKey[t.key]; busy {
+			if t.stored != nil && q.head.yields && q.head.state == stateResting {
+				l.pass(t, q.head)
+				l.dispatch()
+				return
+			}
 			q.tail.behind = t
 			l.byKey[t.key] = lane{q.head, t}
 			t.state = stateBehind
@@ -91,17 +97,48 @@ func (l *lanes) enterAtOnce(t *task) bool {
 func (l *lanes) rest(t *task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.state = stateResting
+	t.state, t.yields = stateResting, false
 	l.free++
 	l.dispatch()
 }
 
-// rejoin lets a resting task wait for a slot again.
+// yield gives back the slot of a task that waits for room in the inbox. One message
+// of the inbox may pass it in its lane and make room; then it has its turn again.
+func (l *lanes) yield(t *task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.state, t.yields = stateResting, true
+	l.free++
+	for before := t; before.behind != nil; before = before.behind {
+		if next := before.behind; next.stored != nil {
+			before.behind = next.behind
+			if q := l.byKey[t.key]; q.tail == next {
+				l.byKey[t.key] = lane{q.head, before}
+			}
+			l.pass(next, t)
+			break
+		}
+	}
+	l.dispatch()
+}
+
+// pass puts t in front of the head of its lane, which yields.
+func (l *lanes) pass(t, head *task) {
+	t.behind = head
+	l.byKey[t.key] = lane{t, l.byKey[t.key].tail}
+	head.state = stateBehind
+	l.makeReady(t)
+}
+
+// rejoin lets a resting task wait for a slot again. One that was passed meanwhile
+// has its turn when that is gone.
 func (l *lanes) rejoin(t *task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.makeReady(t)
-	l.dispatch()
+	if t.state == stateResting {
+		l.makeReady(t)
+		l.dispatch()
+	}
 }
 
 // leave ends a task; the next of its key may run. A task that is gone already

@@ -43,7 +43,8 @@ func (in *Inbox) checkRoom(ctx context.Context) error {
 }
 
 // waitForRoom holds a message back that the inbox has no room for. It keeps its
-// lane and its place in what this process may hold, so its source is held up.
+// lane and its place in what this process may hold, so its source is held up; only
+// messages of the inbox pass it, for they make room.
 func (in *Inbox) waitForRoom(ctx context.Context, t *task, cause error) error {
 	if t.patience == nil {
 		t.patience = jitter.New(in.cfg.QuickDelay, lookForRoomEvery)
@@ -52,5 +53,10 @@ func (in *Inbox) waitForRoom(ctx context.Context, t *task, cause error) error {
 	if t.run == nil {
 		return cause // only the caller knows what its source should do meanwhile
 	}
-	return in.pause(ctx, t, t.patience.NextBackOff(), nil)
+	if t.run.isDraining() { // nobody makes room any more
+		return ErrDraining
+	}
+	t.listen()
+	in.lanes.yield(t)
+	return in.resume(ctx, t, t.patience.NextBackOff(), nil)
 }

@@ -30,6 +30,7 @@ type task struct {
 	// waits.
 	granted chan struct{}
 	state   taskState // guarded by lanes.mu
+	yields  bool      // it rests until the inbox has room; guarded by lanes.mu
 	behind  *task     // the next of its lane; guarded by lanes.mu
 	number  uint64    // in the order of entering; guarded by lanes.mu
 
