@@ -2,13 +2,16 @@ package inbox_test
 
 import (
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
+	"github.com/semel-go/semel/schema"
 )
 
 // Somebody has changed rows by hand. What can be handled is; what cannot is left
@@ -115,25 +118,17 @@ func TestWork_DamagedRows(t *testing.T) {
 	require.Empty(t, b.letters(t))
 }
 
-// Nothing waits but a message that is never due: that is nothing to wait for, and
+// Nothing waits but what is always or never due: that is nothing to wait for, and
 // no trouble.
 func TestWork_NeverDue(t *testing.T) {
 	t.Parallel()
 
 	b := setup(t)
-	log := &lines{}
-	in := b.inbox(t, effect, inbox.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
-	for _, id := range []string{"never", "evt_1"} {
-		outcome, err := in.Store(t.Context(), message(id))
-		require.NoError(t, err)
-		require.Equal(t, handler.Stored, outcome)
-	}
-	b.exec(t, `UPDATE inbox_messages SET ready_at = 'infinity' WHERE message_text = 'never'`)
-	works(t, in)
-	require.Eventually(t, func() bool { return b.effects(t, "evt_1") == 1 }, deadline, tick)
-	_, err := in.Store(t.Context(), message("evt_2")) // behind a look that found the other alone
+	b.exec(t, `INSERT INTO inbox_messages (consumer_id, message_id, ready_at)
+		VALUES (7, message_id('never'), 'infinity'), (7, message_id('always'), '-infinity')`)
+	sql, err := os.ReadFile("queries/next_due.sql")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return b.effects(t, "evt_2") == 1 }, deadline, tick)
-	require.Zero(t, log.count("looking into the inbox went wrong"))
-	require.Equal(t, 1, b.inboxRows(t))
+	var due *time.Duration
+	require.NoError(t, b.Pool.QueryRow(t.Context(), schema.Qualify(string(sql), b.Schema), 7).Scan(&due))
+	require.Nil(t, due)
 }
