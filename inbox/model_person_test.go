@@ -9,8 +9,9 @@ import (
 // replay is a person's decision that a worker handles a dead message again.
 func (p *promise) replay(m *modelled) (decided bool) {
 	if m.letter == dlq.Open {
+		kept := m.place == parked
 		p.enqueue(m)
-		if p.waits(m) && m.outcome == handler.Dead { // it kept its place
+		if kept && p.waits(m) {
 			m.place = behind
 		}
 	}
@@ -67,19 +68,23 @@ func (p *promise) reopen(m *modelled) (decided bool) {
 }
 
 // forget deletes the records that nobody needs: neither the inbox nor a person.
-func (p *promise) forget() {
+func (p *promise) forget() (forgotten []*modelled) {
 	needed := make(map[*modelled]bool)
 	for _, m := range p.messages {
-		if m.letter == dlq.Open || m.letter == dlq.Replaying {
-			needed[m] = m.original == nil // a letter of another payload keeps the record of the first
+		switch open := m.letter == dlq.Open || m.letter == dlq.Replaying; {
+		case open && m.original == nil:
+			needed[m] = true
+		case open: // the id is the first one's
 			needed[m.original] = true
 		}
 	}
 	for _, m := range p.messages {
-		if m.outcome != handler.Stored && !needed[m] {
+		if m.outcome != 0 && m.outcome != handler.Stored && !needed[m] {
 			m.outcome = 0
+			forgotten = append(forgotten, m)
 		}
 	}
+	return forgotten
 }
 
 // forgetLetters deletes the dead letters that a person is done with.

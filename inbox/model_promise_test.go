@@ -8,8 +8,8 @@ import (
 	"github.com/semel-go/semel/inbox"
 )
 
-// How often the messages of the model are handled, and in how many deaths they
-// may have been under way.
+// How often the messages of the model are handled, and how many processes they may
+// take along.
 const (
 	modelQuick  = 2
 	modelInAll  = 6
@@ -38,7 +38,7 @@ type modelled struct {
 	letter  dlq.State       // empty: it has no dead letter
 	reason  dlq.Reason
 	suspect bool // a process died while it held the message
-	deaths  int  // attempts that the journal holds
+	deaths  int  // processes that died in its handler, as the journal knows
 }
 
 // fate is what happens when a message is handled.
@@ -50,8 +50,8 @@ type fate struct {
 type sickness string
 
 const (
-	failing  sickness = "failing"
-	hopeless sickness = "hopeless"
+	relapsing sickness = "relapsing"
+	incurable sickness = "incurable"
 )
 
 // place is where a message waits in the inbox. Empty: it does not.
@@ -72,11 +72,10 @@ func (p *promise) deliver(m *modelled, again bool, crash inbox.EventKind) (o han
 	}
 	suspect := again && p.ordering != inbox.ViaInbox
 	if suspect {
-		m.deaths++
-		defer func() { m.alive(died) }()
+		defer func() { m.ran(died, crash) }()
 	}
 	switch {
-	case suspect && m.deaths >= modelDeaths:
+	case suspect && m.killed():
 		return p.die(m, dlq.Crashed, crash)
 	case p.ordering == inbox.ViaInbox || p.waits(m):
 		return p.store(m, crash)
@@ -90,6 +89,15 @@ func (p *promise) differ(m *modelled) {
 	if m.letter == "" {
 		m.letter, m.reason = dlq.Open, dlq.Mismatch
 	}
+}
+
+// accept is Store.
+func (p *promise) accept(m *modelled) handler.Outcome {
+	if m.outcome != 0 {
+		return handler.Duplicate
+	}
+	o, _ := p.store(m, 0)
+	return o
 }
 
 // store puts a message into the inbox.
@@ -108,10 +116,10 @@ func (p *promise) run(m *modelled, attempts int, crash inbox.EventKind) (o handl
 	if crash == inbox.Claimed {
 		return 0, true
 	}
-	fails := m.fate.failures >= attempts || m.fate.unmended == failing
+	fails := m.fate.failures >= attempts || m.fate.unmended == relapsing
 	m.fate.failures = max(m.fate.failures-attempts, 0)
 	switch {
-	case m.fate.unmended == hopeless:
+	case m.fate.unmended == incurable:
 		return p.die(m, dlq.Permanent, crash)
 	case !fails:
 		return p.takeEffect(m, crash)
@@ -201,10 +209,18 @@ func (p *promise) waits(m *modelled) bool {
 
 func (p *promise) ordered(m *modelled) bool { return p.ordering != inbox.PerKey && m.key != "" }
 
-// alive ends a suspect's attempt.
-func (m *modelled) alive(died bool) {
-	if !died {
+// killed reports whether a suspect has taken too many processes along: those that
+// the journal knows of, and the one that made it a suspect.
+func (m *modelled) killed() bool { return m.deaths+1 >= modelDeaths }
+
+// ran is what the journal says once a suspect ran: who dies in its handler died of
+// it.
+func (m *modelled) ran(died bool, crash inbox.EventKind) {
+	switch {
+	case !died:
 		m.deaths = 0
+	case crash == inbox.Claimed:
+		m.deaths++
 	}
 }
 
@@ -221,18 +237,18 @@ func (p *promise) work() {
 
 // step is what a worker does with a message.
 func (p *promise) step(m *modelled) {
-	if m.suspect {
-		m.suspect = false
-		if m.deaths++; m.deaths >= modelDeaths {
-			p.die(m, dlq.Crashed, 0)
-			m.deaths = 0
-			return
-		}
-		m.deaths = 0
+	suspect := m.suspect
+	m.suspect = false
+	if m.outcome == handler.Processed || m.outcome == handler.Skipped {
+		p.settledBefore(m)
+		return
+	}
+	if suspect {
+		defer m.ran(false, 0)
 	}
 	switch {
-	case m.outcome == handler.Processed || m.outcome == handler.Skipped:
-		p.settledBefore(m)
+	case suspect && m.killed():
+		p.die(m, dlq.Crashed, 0)
 	case p.waits(m):
 		m.place = behind
 	default:
