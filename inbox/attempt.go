@@ -170,6 +170,8 @@ func (in *Inbox) known(ctx context.Context, t *task, seen dedup.Seen) verdict {
 		return verdict{kind: settled, outcome: handler.Dead} // likewise
 	case t.inDoubt && t.later != nil && t.stored == nil && seen.Outcome == handler.Stored && !seen.Differs(t.identity.fingerprint):
 		return verdict{kind: settled, outcome: handler.Stored} // likewise
+	case t.stored != nil && (seen.Outcome == handler.Stored || seen.Outcome == handler.Dead):
+		return verdict{kind: settled, outcome: handler.Stored} // reopened since the claim: whoever takes it handles it
 	case t.stored != nil:
 		return in.settledElsewhere(ctx, t, seen)
 	case t.identity.surrogate:

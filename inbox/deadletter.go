@@ -156,12 +156,13 @@ func (in *Inbox) add(ctx context.Context, tx pgx.Tx, t *task, letter *dlq.Letter
 	return in.route(ctx, tx, letter, t.untold())
 }
 
-// inTx runs statements of the engine in a transaction of their own.
+// inTx runs statements of the engine in a transaction of their own, whatever the
+// database's default is: what follows a key's lock must see what its last holder did.
 func (in *Inbox) inTx(ctx context.Context, f func(context.Context, pgx.Tx) (handler.Outcome, error)) verdict {
 	ctx, cancel := context.WithTimeout(ctx, 3*in.cfg.StatementTimeout)
 	defer cancel()
 	var outcome handler.Outcome
-	err := pgx.BeginFunc(ctx, in.pool, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginTxFunc(ctx, in.pool, decisionTx, func(tx pgx.Tx) (err error) {
 		outcome, err = f(ctx, tx)
 		return err
 	})

@@ -100,17 +100,33 @@ func letterFingerprint(letter *dlq.Letter) pgtype.Int8 {
 	return pgtype.Int8{Int64: *letter.Fingerprint, Valid: true}
 }
 
-// settledElsewhere ends a message of the inbox that somebody else has settled.
+// settledElsewhere ends a message of the inbox that somebody else has settled. One
+// that was reopened since has a new place: that is left to whoever takes it.
 func (in *Inbox) settledElsewhere(ctx context.Context, t *task, seen dedup.Seen) verdict {
 	return in.inTx(context.WithoutCancel(ctx), func(ctx context.Context, tx pgx.Tx) (handler.Outcome, error) {
+		ordered := in.ordered(t)
+		if ordered {
+			if err := in.lockKey(ctx, tx, t.stored.key); err != nil {
+				return 0, err
+			}
+		}
+		tag, err := tx.Exec(ctx, in.rows.removePlace, in.consumerID, t.stored.id, t.stored.seq)
+		if err != nil || tag.RowsAffected() == 0 { // who settled it has done the rest
+			return handler.Duplicate, err
+		}
 		b := &pgx.Batch{}
-		in.queueLeave(b, t)
+		if ordered {
+			in.queueGoOn(b, t)
+		}
 		switch {
 		case t.replay == nil:
 		case seen.Outcome == handler.Skipped: // discarded: that stands, also where its dead letter was deleted and this is the next one
 			(Store{t: in.tables}).queueNote(b, t.replay.ID, dlq.Discarded, "", dlq.Open, dlq.Replaying)
 		default:
 			in.letters.QueueResolve(b, t.replay.ID)
+		}
+		if b.Len() == 0 {
+			return handler.Duplicate, nil
 		}
 		return handler.Duplicate, tx.SendBatch(ctx, b).Close()
 	})

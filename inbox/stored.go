@@ -92,6 +92,11 @@ func (in *Inbox) queueLeave(b *pgx.Batch, t *task) {
 	}
 	in.rows.queueLock(b, in.consumerID, t.stored.key)
 	b.Queue(in.rows.remove, in.consumerID, t.stored.id, nil)
+	in.queueGoOn(b, t)
+}
+
+// queueGoOn queues on b that the next of the message's key may run.
+func (in *Inbox) queueGoOn(b *pgx.Batch, t *task) {
 	b.Queue(in.rows.goOn, in.consumerID, t.stored.key).Exec(func(tag pgconn.CommandTag) error {
 		t.freed = tag.RowsAffected() > 0
 		return nil

@@ -163,7 +163,7 @@ func (in *Inbox) tooManyOfKey(t *task) error {
 func (in *Inbox) newRow(t *task, letter int64) newRow {
 	r := newRow{letter: pgtype.Int8{Int64: letter, Valid: letter != 0}, maxPerKey: in.cfg.MaxStoredPerKey}
 	if t.later != nil {
-		r.delay, r.errors, r.payload = t.later.delay, t.later.errors, t.later.payload
+		r.delay, r.errors, r.payload = t.later.delay, storable(t.later.errors), t.later.payload
 	}
 	if letter != 0 || r.maxPerKey < 0 || !in.ordered(t) {
 		r.maxPerKey = 0 // a place that must be kept, or that nothing waits behind
@@ -245,6 +245,13 @@ func (in *Inbox) firstArgs(t *task, key pgtype.Int8, r newRow) []any {
 	return []any{in.consumerID, key, t.identity.id, t.identity.fingerprint, t.attempts, t.failing(), r.errors, interval(r.delay)}
 }
 
+// storable are errors as the database takes them: what a handler got as an answer
+// may be anything.
+func storable(errs []string) []string {
+	var a msgrow.Alterations
+	return a.Texts("errors", errs)
+}
+
 // failing is for how long attempts have failed. NULL: none has.
 func (t *task) failing() pgtype.Interval {
 	if t.attempts == 0 {
@@ -255,10 +262,11 @@ func (t *task) failing() pgtype.Interval {
 
 // putOff writes when a message of the inbox is handled again.
 func (in *Inbox) putOff(ctx context.Context, t *task) verdict {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.cfg.StatementTimeout)
+	ctx = context.WithoutCancel(ctx)
+	timed, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
-	_, err := in.pool.Exec(ctx, in.rows.retry, in.consumerID, t.stored.id, t.stored.owner,
-		interval(t.later.delay), t.attempts, t.failing(), t.later.errors)
+	_, err := in.pool.Exec(timed, in.rows.retry, in.consumerID, t.stored.id, t.stored.owner,
+		interval(t.later.delay), t.attempts, t.failing(), storable(t.later.errors))
 	if err != nil {
 		return in.judgeOwn(ctx, fmt.Errorf("put message off: %w", err))
 	}
