@@ -304,7 +304,7 @@ func TestDLQ_ReplayMany(t *testing.T) {
 
 	// Nothing is mended: it stops before all are through.
 	stop := s.works(t)
-	r = s.semel(t, "dlq", "replay", "-consumer", "shipping", "-rate", "10/s", "-stop-after", "3", "-yes")
+	r = s.semel(t, "dlq", "replay", "-consumer", "shipping", "-rate", "3/s", "-stop-after", "3", "-yes")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "the replayed messages die again")
 	open, err := dlq.NewStore(s.db.Schema).Count(t.Context(), s.db.Pool, dlq.Filter{State: dlq.Open})
