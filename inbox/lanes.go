@@ -225,7 +225,7 @@ func (l *lanes) takeOutLate(r *run) []*task {
 			continue
 		}
 		if t.key != 0 {
-			if head := l.byKey[t.key].head; head.run == r && !late(head) {
+			if first := l.firstOfItsRun(t); !late(first) {
 				continue
 			}
 		}
@@ -243,17 +243,24 @@ func (l *lanes) dropInOrder(tasks []*task) {
 	}
 }
 
-// followsOneThatWaits reports whether the head of t's lane was started, does
-// not run now, and matches.
+// followsOneThatWaits reports whether the first of t's run in its lane was started,
+// does not run now, and matches.
 func (l *lanes) followsOneThatWaits(t *task, match func(*task) bool) bool {
 	if t.key == 0 {
 		return false
 	}
-	head := l.byKey[t.key].head
-	if head.run != t.run || head.state == stateRunning {
-		return false
+	first := l.firstOfItsRun(t)
+	return first.state != stateRunning && !first.neverStarted() && match(first)
+}
+
+// firstOfItsRun is the first task of t's run in t's lane. It may be behind one of
+// another run: it yields to that, or came after it.
+func (l *lanes) firstOfItsRun(t *task) *task {
+	first := l.byKey[t.key].head
+	for first.run != t.run {
+		first = first.behind
 	}
-	return !head.neverStarted() && match(head)
+	return first
 }
 
 // freeze begins the drain of r: of the tasks that were never started only those

@@ -194,3 +194,36 @@ func TestLanes_SweepInOrder(t *testing.T) {
 	require.Equal(t, []*task{running}, s.started)
 	require.Empty(t, l.byKey)
 }
+
+// One that waits for room may be passed by a message of the inbox. What follows it
+// goes back after it all the same.
+func TestLanes_NothingGoesBackBeforeOneThatYields(t *testing.T) {
+	t.Parallel()
+
+	for name, takeBack := range map[string]func(*lanes, *run) []*task{
+		"Drained": func(l *lanes, r *run) []*task { return l.freeze(r) },
+		"Revoked": func(l *lanes, r *run) []*task { return l.sweep(r, func(*task) bool { return true }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var s starter
+			l := newLanes(2, s.start)
+			r, inboxRun := testRun(), testRun()
+			first, next := &task{key: 1, run: r, granted: make(chan struct{}, 1)}, &task{key: 1, run: r}
+			stored := &task{key: 1, run: inboxRun, stored: &stored{}}
+			l.enter(first)
+			<-first.granted
+			l.enter(next)
+			l.yield(first)
+			l.enter(stored)
+			require.Equal(t, []*task{stored}, s.started)
+
+			require.Empty(t, takeBack(l, r))
+			require.Empty(t, l.end(stored, nil))
+			<-first.granted
+			require.Equal(t, []*task{next}, l.end(first, func(other *task) bool { return other.key == 1 }))
+			require.Empty(t, l.byKey)
+		})
+	}
+}
