@@ -46,6 +46,9 @@ func (tp *tap) Run(ctx context.Context, sink handler.Sink) error {
 	return tp.Source.Run(ctx, tappedSink{sink, tp})
 }
 
+// KeepsOrder implements [handler.OrderedSource].
+func (tp *tap) KeepsOrder() error { return tp.Source.(handler.OrderedSource).KeepsOrder() }
+
 func (tp *tap) count(counts map[string]int, sum *int, name string, by int) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
