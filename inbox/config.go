@@ -83,7 +83,10 @@ type Config struct {
 	MaxStoredPerKey int
 
 	// Lease is for how long a worker holds the messages that it took from the
-	// inbox. It renews them; after a crash they wait that long. Defaults to 60 s.
+	// inbox. It renews them, but for one that is being handled; after a crash they
+	// wait that long. Where it is much shorter than an attempt, another worker may
+	// take a message before its failure is noted, and that attempt is not counted.
+	// Defaults to 60 s, or to twice HandlerTimeout if that is more.
 	Lease time.Duration
 
 	// WorkAhead is how many messages a worker takes from the inbox before there
@@ -219,7 +222,7 @@ func (c Config) withDefaults(maxConns int32) Config {
 	c.Retry = c.Retry.withDefaults(c.QuickAttempts)
 	setDefault(&c.MaxStored, 10_000_000)
 	setDefault(&c.MaxStoredPerKey, 100_000)
-	setDefault(&c.Lease, time.Minute)
+	setDefault(&c.Lease, min(max(time.Minute, 2*c.HandlerTimeout), 24*time.Hour))
 	setDefault(&c.WorkAhead, max(4*c.Workers, 16))
 	setDefault(&c.QuickDelay, 50*time.Millisecond)
 	setDefault(&c.QuickMaxDelay, time.Second)

@@ -112,6 +112,18 @@ func TestNew_Attempts(t *testing.T) {
 	}
 }
 
+// A lease that is over before an attempt is lets another worker have the message
+// while it fails.
+func TestNew_LeaseOutlastsAnAttempt(t *testing.T) {
+	t.Parallel()
+
+	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Minute, 10 * time.Minute: 20 * time.Minute, 24 * time.Hour: 24 * time.Hour} {
+		in, err := inbox.New(lazyPool(t, "10"), "shipping", nothing, inbox.Config{HandlerTimeout: timeout})
+		require.NoError(t, err)
+		require.Equal(t, want, inbox.ConfigOf(in).Lease)
+	}
+}
+
 func TestNew_ImpossibleValues(t *testing.T) {
 	t.Parallel()
 

@@ -212,7 +212,11 @@ func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
 	in.cfg.Logger.WarnContext(ctx, "attempt failed", in.attrs(t,
 		slog.Int("attempt", t.attempts), slog.Duration("retry_in", delay), slog.Any("error", cause))...)
 	in.observe(ctx, Event{Kind: AttemptFailed, Message: t.msg, Attempt: t.attempts, Err: cause, Delay: delay})
-	return in.pause(ctx, t, delay, nil)
+	err := in.pause(ctx, t, delay, nil)
+	if err == nil && t.stored != nil {
+		in.renew(ctx, t.stored.owner, t.stored.id)
+	}
+	return err
 }
 
 func (in *Inbox) failed(t *task) {

@@ -97,3 +97,31 @@ func TestStrict_BehindInADatabaseOfRepeatableReads(t *testing.T) {
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Eventually(t, func() bool { return b.effects(t, "evt_2") == 1 && b.effects(t, "evt_3") == 1 }, deadline, tick)
 }
+
+// Attempts that take long, one after the other, take longer than the lease: they
+// count all the same, and no other worker has the message meanwhile.
+func TestRetry_QuickAttemptsOutlastTheLease(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	var attempts atomic.Int32
+	slow := func(ctx context.Context, tx pgx.Tx, _ *handler.Message) error {
+		attempts.Add(1)
+		if _, err := tx.Exec(ctx, `SELECT pg_sleep(1.5)`); err != nil {
+			return err
+		}
+		return errors.New("the carrier's answer is no use")
+	}
+	cfg := inbox.Config{
+		Lease: 3 * time.Second, HandlerTimeout: 1900 * time.Millisecond, WatchdogGrace: 50 * time.Millisecond,
+		QuickDelay: 200 * time.Millisecond, QuickMaxDelay: 400 * time.Millisecond, Retry: inbox.Retry{Attempts: 4, Delay: time.Millisecond, MaxDelay: time.Millisecond},
+	}
+	one, two := b.inbox(t, slow, cfg), b.inbox(t, slow, cfg)
+	_, err := one.Store(t.Context(), message("evt_1"))
+	require.NoError(t, err)
+	works(t, one)
+	works(t, two)
+	require.Eventually(t, func() bool { return len(b.letters(t)) == 1 }, 2*deadline, 50*tick)
+	require.Equal(t, int32(4), attempts.Load())
+	require.Equal(t, 4, b.letters(t)[0].Attempts)
+}

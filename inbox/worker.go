@@ -344,9 +344,15 @@ func (w *worker) keep(ctx context.Context) {
 		}
 		w.mu.Unlock()
 		if len(ids) > 0 {
-			w.in.changeLeases(ctx, w.in.rows.renew, w.in.consumerID, uuids(ids), w.owner, interval(w.in.cfg.Lease)) // what cannot be renewed runs out
+			w.in.renew(ctx, w.owner, ids...) // what cannot be renewed runs out
 		}
 	}
+}
+
+// renew keeps messages for who holds them. What is being handled may be locked, and
+// is passed over; so one that is about to be handled again is renewed before.
+func (in *Inbox) renew(ctx context.Context, owner pgtype.UUID, ids ...dedup.ID) {
+	in.changeLeases(ctx, in.rows.renew, in.consumerID, uuids(ids), owner, interval(in.cfg.Lease))
 }
 
 // giveBack releases what the engine returned.
