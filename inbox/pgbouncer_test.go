@@ -76,7 +76,7 @@ func TestPgBouncer_Inbox(t *testing.T) {
 			b := setup(t)
 			pool := through(t, b.PgBouncer(t), "&pool_max_conns=8&default_query_exec_mode="+mode)
 			h := &blocking{release: make(chan struct{})}
-			in := b.inboxOn(t, pool, "shipping", h.handle, inbox.Config{Workers: 1, Lease: time.Second, DrainTimeout: time.Minute})
+			in := b.inboxOn(t, pool, "shipping", h.handle, inbox.Config{Workers: 1, Lease: 3 * time.Second, DrainTimeout: time.Minute})
 			msgs := []*handler.Message{message("evt_1"), message("evt_2"), message("evt_3")}
 			for _, want := range []handler.Outcome{handler.Stored, handler.Duplicate} {
 				outcomes, err := in.StoreAll(t.Context(), msgs)
@@ -85,8 +85,13 @@ func TestPgBouncer_Inbox(t *testing.T) {
 			}
 			stop := works(t, in)
 
-			const later = `SELECT count(*) FROM inbox_messages WHERE lease_owner IS NOT NULL AND ready_at > stored_at + interval '3 seconds'`
+			const later = `SELECT count(*) FROM inbox_messages WHERE lease_owner IS NOT NULL AND ready_at > stored_at + interval '7 seconds'`
 			require.Eventually(t, func() bool { return b.count(t, later) == 2 }, deadline, tick, "renewed while they wait for the one that runs")
+			taken := 0
+			for _, e := range b.events.kinds(inbox.Taken) {
+				taken += e.Messages
+			}
+			require.Equal(t, 3, taken, "no lease ran out")
 			stopped := make(chan struct{})
 			go func() { defer close(stopped); stop() }()
 			require.Eventually(t, func() bool { return len(b.events.kinds(inbox.Draining)) == 1 }, deadline, tick)
