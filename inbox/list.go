@@ -165,14 +165,14 @@ func (s Store) load(ctx context.Context, q querier, one search) (*Whole, error) 
 	return w, err
 }
 
-// complete loads what a list leaves out, from the row or from its dead letter.
-// Damage is told, and the rest is returned all the same.
+// complete loads what a list leaves out, from the row or from its dead letter. A
+// letter that is not there is damage, which the list tells.
 func (s Store) complete(ctx context.Context, q querier, w *Whole) error {
 	if w.DeadLetterID != 0 {
 		letter, err := s.tables().letters.WithCodec(s.codec).Load(ctx, q, w.DeadLetterID)
 		switch {
 		case errors.Is(err, dlq.ErrNotFound):
-			return nil // the list says so
+			return nil
 		case err != nil:
 			return err
 		case letter.ConsumerID == w.ConsumerID:
@@ -189,11 +189,7 @@ func (s Store) complete(ctx context.Context, q querier, w *Whole) error {
 	_, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (struct{}, error) {
 		return struct{}{}, row.Scan(content.Targets()...)
 	})
-	var unreadable pgx.ScanArgError
 	switch {
-	case errors.As(err, &unreadable):
-		w.Damage = append(w.Damage, fmt.Sprintf("column %s cannot be read", unreadable.FieldName))
-		return nil
 	case errors.Is(err, pgx.ErrNoRows): // handled meanwhile
 		return ErrNotFound
 	case err != nil:

@@ -81,12 +81,8 @@ func (c *call) printWholeStored(w *inbox.Whole) error {
 	if err := c.printBefore(out, w); err != nil {
 		return err
 	}
-	switch {
-	case w.Letter != nil && !w.Letter.RedactedAt.IsZero():
+	if w.Letter != nil && !w.Letter.RedactedAt.IsZero() {
 		fmt.Fprint(out, "\npayload and header values were deleted\n")
-		return nil
-	case len(w.Damage) > 0 && w.Message.Payload == nil:
-		fmt.Fprint(out, "\nheaders and payload are not shown: the row is damaged\n")
 		return nil
 	}
 	content{w.Message.Headers, w.Message.Payload, w.Encoded, w.KeyID}.print(out)
