@@ -26,7 +26,7 @@ type tables struct {
 
 // queries are the statements on the inbox and the journal.
 type queries struct {
-	lock, behind, store, take, nextDue, renew, release, retry, putBehind, remove, removePlace, goOn, park, resumeStuck string
+	lock, behind, store, take, nextDue, renew, release, retry, putBehind, remove, removePlace, goOn, park, resumeStuck, resumeBehind string
 
 	journaled, journalBegin, journalEnd, journalForget, isFull, ends, storeAtOnce, lockMany string
 
@@ -79,6 +79,9 @@ var parkSQL string
 
 //go:embed queries/resume_stuck.sql
 var resumeStuckSQL string
+
+//go:embed queries/resume_behind.sql
+var resumeBehindSQL string
 
 //go:embed queries/journaled.sql
 var journaledSQL string
@@ -148,7 +151,7 @@ func newTables(schemaName string) *tables {
 		rows: queries{
 			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takes()), nextDue: q(nextDueSQL),
 			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
-			remove: q(removeSQL), removePlace: q(removePlaceSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL),
+			remove: q(removeSQL), removePlace: q(removePlaceSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL), resumeBehind: q(resumeBehindSQL),
 			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), journalForget: q(journalForgetSQL), isFull: q(isFullSQL), ends: q(endsSQL), storeAtOnce: q(storeAtOnceSQL), lockMany: q(lockManySQL),
 			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL),
 			waiting: q(waitingSQL), status: q(statusSQL), list: q(listSQL), content: q(contentSQL), countBefore: q(countBeforeSQL),

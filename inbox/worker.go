@@ -36,6 +36,9 @@ const (
 
 	// resumeEvery is how often a worker looks for messages that wait for nobody.
 	resumeEvery = 10 * time.Minute
+
+	// resumeAtOnce bounds the rows that one statement makes ready.
+	resumeAtOnce = 5000
 )
 
 // worker is the source of the messages in the inbox.
@@ -134,7 +137,8 @@ func (w *worker) takeAll(ctx context.Context, r *run) {
 		if room == 0 { // something ends, or it goes on: then there is a signal
 			continue
 		}
-		if time.Since(resumed) > resumeEvery && in.resumeStuck(ctx) == nil {
+		if time.Since(resumed) > resumeEvery {
+			in.resumeStuck(ctx)
 			resumed = time.Now()
 		}
 		w.giveBack(ctx)
@@ -315,16 +319,25 @@ func (in *Inbox) leaveAlone(ctx context.Context, s *stored, cause error) {
 	in.putOff(ctx, t)
 }
 
-// resumeStuck makes ready what waits for nobody.
-func (in *Inbox) resumeStuck(ctx context.Context) error {
+// resumeStuck makes ready what waits for nobody. Where that goes wrong it is for
+// the next time: what can be taken does not wait for it.
+func (in *Inbox) resumeStuck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
-	tag, err := in.pool.Exec(ctx, in.rows.resumeStuck, in.consumerID)
-	if err == nil && tag.RowsAffected() > 0 {
-		in.cfg.Logger.WarnContext(ctx, "messages waited in the inbox behind others that are not there; they go on",
-			slog.String("consumer", in.consumer), slog.Int64("keys", tag.RowsAffected()))
+	var resumed int64
+	for more := true; more; {
+		sql, args := in.rows.resumeStuck, []any{in.consumerID}
+		if in.cfg.Ordering == PerKey {
+			sql, args = in.rows.resumeBehind, append(args, resumeAtOnce)
+		}
+		tag, err := in.pool.Exec(ctx, sql, args...)
+		resumed += tag.RowsAffected()
+		more = err == nil && in.cfg.Ordering == PerKey && tag.RowsAffected() == resumeAtOnce
 	}
-	return err
+	if resumed > 0 {
+		in.cfg.Logger.WarnContext(ctx, "messages waited in the inbox behind others that are not there, or whose order is not kept any more; they go on",
+			slog.String("consumer", in.consumer), slog.Int64("messages", resumed))
+	}
 }
 
 // keep renews the leases of what is held.
