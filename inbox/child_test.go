@@ -42,7 +42,7 @@ func deadly(msg *handler.Message) {
 		os.Exit(3)
 	case typeStack:
 		debug.SetMaxStack(1 << 20)
-		overflow(0)
+		overflow(new(int))
 	case typeMap:
 		m := map[int]int{}
 		var wg sync.WaitGroup
@@ -59,7 +59,12 @@ func deadly(msg *handler.Message) {
 	}
 }
 
-func overflow(n int) int { return overflow(n+1) + 1 }
+// overflow calls itself until the stack is full.
+func overflow(depth *int) {
+	if *depth++; *depth > 0 {
+		overflow(depth)
+	}
+}
 
 func childWorking() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
