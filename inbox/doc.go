@@ -83,19 +83,6 @@
 // a message of the inbox is put off, with the error in its row; a dead letter is
 // replayed by a process that has its key.
 //
-// # Payloads at rest
-//
-// With [Config.Codec] no payload is stored as it came, neither in the inbox nor in
-// dead letters nor in the events that tell of them. Handlers, Prepare and
-// [Config.OnDeadLetter] see it as it came; ids, keys, headers and the texts of
-// errors are stored as they are, and so is the fingerprint, a hash of the plain
-// payload ([Config.Fingerprint] chooses another).
-//
-// What cannot be encoded is not stored: its message is not settled, as in an
-// outage of the database, and no attempt is spent. What cannot be decoded waits:
-// a message of the inbox is put off, with the error in its row; a dead letter is
-// replayed by a process that has its key.
-//
 // # Concurrency
 //
 // An [Inbox] is safe for concurrent use. At most [Config.Workers] handlers run
