@@ -72,6 +72,43 @@ func TestLanes_RestKeepsTheLaneAndFreesTheSlot(t *testing.T) {
 	require.Equal(t, a2, s.started[2])
 }
 
+// What waits for room in the inbox lets messages of the inbox pass, those that are
+// behind it and those that come, and nothing else of its key.
+func TestLanes_Yield(t *testing.T) {
+	t.Parallel()
+
+	var s starter
+	l := newLanes(1, s.start)
+	a1, a2, a3 := &task{key: 1}, &task{key: 1}, &task{key: 1}
+	stored1, stored2 := &task{key: 1, stored: &stored{}}, &task{key: 1, stored: &stored{}}
+	for _, task := range []*task{a1, a2, stored1} {
+		l.enter(task)
+	}
+	a1.granted = make(chan struct{}, 1)
+
+	l.yield(a1)
+	require.Equal(t, []*task{a1, stored1}, s.started, "it was behind")
+	l.enter(a3)
+	l.rejoin(a1) // its pause is over: it still has to wait
+	require.Empty(t, a1.granted)
+	l.leave(stored1)
+	require.Len(t, a1.granted, 1, "its turn")
+	<-a1.granted
+
+	l.yield(a1)
+	require.Len(t, s.started, 2, "nothing of the inbox is there")
+	l.enter(stored2)
+	require.Equal(t, []*task{a1, stored1, stored2}, s.started, "it came")
+	require.False(t, l.withdraw(stored2))
+	require.True(t, l.withdraw(a1), "a drain takes it out while it is passed")
+	l.leave(stored2)
+	l.leave(a2)
+	l.leave(a3)
+	require.Equal(t, []*task{a1, stored1, stored2, a2, a3}, s.started)
+	running, waiting := l.counts()
+	require.Zero(t, running+waiting)
+}
+
 func TestLanes_Withdraw(t *testing.T) {
 	t.Parallel()
 
