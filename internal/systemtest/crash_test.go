@@ -104,6 +104,8 @@ func (b *testBundle) outlive(t *testing.T, o order, done func() bool) (deaths in
 // neighbours of the killer too (rabbitmq-website#2207). Only the killer ends in
 // the dead letters.
 func TestCrash_MessageKillsTheProcess(t *testing.T) {
+	t.Parallel()
+
 	tests := []struct {
 		name   string
 		kind   string

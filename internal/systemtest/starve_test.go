@@ -25,6 +25,8 @@ import (
 // and from the inbox, while the failing ones go on failing. Nothing is given up;
 // once they can be, all are handled.
 func TestStarve_OneTopicOrKeyAmongMany(t *testing.T) {
+	t.Parallel()
+
 	const failing, healthy, stored = 1000, 1000, 200
 	tests := []struct {
 		name      string
@@ -67,7 +69,7 @@ func TestStarve_OneTopicOrKeyAmongMany(t *testing.T) {
 				}
 				return nil
 			}, inbox.Config{
-				Workers: 2, Ordering: tt.ordering, MaxInFlight: 100,
+				Workers: 2, Ordering: tt.ordering, MaxInFlight: 100, QuickAttempts: 1,
 				Retry: inbox.Retry{Attempts: 1_000_000, Delay: 10 * time.Millisecond, MaxDelay: 100 * time.Millisecond, MaxAge: time.Hour},
 			})
 			r := b.run(t, in, kafka.NewSource(kafka.SourceConfig{Group: good.group, Topics: topics, Logger: slog.New(slog.DiscardHandler)},
