@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"errors"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -48,8 +49,8 @@ func (l *life) ReplayHere(t *rapid.T) {
 		0, inbox.Claimed, inbox.Handled, inbox.Leaving, inbox.Parking, inbox.Committing, inbox.Committed,
 	}).Draw(t, "dies at")
 	l.process.dies(crash, m.name)
-	want, dies := l.promise.replayHere(m, crash)
 	got, err := l.process.Replay(l.process.ctx, l.world.letter(t, m))
+	want, dies := l.promise.replayHere(m, l.process.diedAt())
 	if want == 0 && !dies {
 		require.ErrorIs(t, err, inbox.ErrNoDeadLetter)
 		l.process.dies(0, "")
@@ -63,12 +64,42 @@ func (l *life) ReplayHere(t *rapid.T) {
 func (l *life) ReplayTwice(t *rapid.T) {
 	m := l.one(t, func(m *modelled) bool { return m.letter == dlq.Open || m.letter == dlq.Replaying })
 	id := l.world.letter(t, m)
-	l.atOnce(func(p *process) {
+	for _, err := range l.atOnce(func(p *process) error {
 		_, err := p.Replay(p.ctx, id)
-		if err != nil {
-			require.ErrorIs(t, err, inbox.ErrNoDeadLetter)
-		}
-	})
+		return err
+	}) {
+		require.True(t, err == nil || errors.Is(err, inbox.ErrNoDeadLetter), err)
+	}
 	l.promise.replayHere(m, 0)
 	l.Work(t)
+}
+
+// DecideBeside has a message replayed, and at the same time discarded or replayed
+// once more. Who is faster is chance, that there is one decision is not.
+func (l *life) DecideBeside(t *rapid.T) {
+	m := l.one(t, func(m *modelled) bool { return m.letter == dlq.Open || m.letter == dlq.Replaying })
+	id, store := l.world.letter(t, m), inbox.NewStore(l.world.Schema)
+	require.NoError(t, store.Replay(t.Context(), l.world.Pool, id, "ann"))
+	l.promise.replay(m)
+
+	discards := rapid.Bool().Draw(t, "discards")
+	var err error
+	l.process.work(t, func() {
+		if discards {
+			err = store.Discard(t.Context(), l.world.Pool, id, "bob")
+		} else {
+			_, err = l.other.Replay(l.other.ctx, id)
+		}
+	})
+	if err != nil {
+		require.ErrorIs(t, err, inbox.ErrNoDeadLetter)
+	}
+	if discards && err == nil {
+		require.True(t, l.promise.discard(m))
+		m.fate = l.world.fates[m.name].fate // it may have been tried before
+	}
+	l.promise.work()
+	if discards && err != nil {
+		require.False(t, l.promise.discard(m), "nobody was faster")
+	}
 }

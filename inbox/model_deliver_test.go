@@ -16,9 +16,6 @@ import (
 // Deliver delivers a new message.
 func (l *life) Deliver(t *rapid.T) { l.deliver(t, l.born(t), false, 0) }
 
-// DeliverMore makes that happen more often.
-func (l *life) DeliverMore(t *rapid.T) { l.deliver(t, l.born(t), false, 0) }
-
 // Redeliver delivers a message once more, as the broker or the producer does.
 func (l *life) Redeliver(t *rapid.T) {
 	l.deliver(t, l.one(t, (*modelled).isFirst), rapid.Bool().Draw(t, "redelivered"), 0)
@@ -32,10 +29,18 @@ func (l *life) Die(t *rapid.T) {
 	}).Draw(t, "dies at"))
 }
 
+// Kill delivers a message that takes its process along, up to so many times.
+func (l *life) Kill(t *rapid.T) {
+	m := l.bornOr(t, func(m *modelled) bool { return m.isFirst() && m.outcome == 0 })
+	for n := rapid.IntRange(1, modelDeaths).Draw(t, "times"); n > 0 && m.outcome == 0; n-- {
+		l.deliver(t, m, true, inbox.Claimed)
+	}
+}
+
 func (l *life) deliver(t *rapid.T, m *modelled, again bool, crash inbox.EventKind) {
 	l.process.dies(crash, m.name)
-	want, dies := l.promise.deliver(m, again, crash)
 	got, err := l.process.Process(l.process.ctx, m.message(again))
+	want, dies := l.promise.deliver(m, again, l.process.diedAt())
 	l.answered(t, want, got, err, dies)
 }
 

@@ -112,21 +112,19 @@ func (l *life) bornOr(t *rapid.T, of func(*modelled) bool) *modelled {
 func (m *modelled) isFirst() bool   { return m.original == nil }
 func (m *modelled) hasLetter() bool { return m.letter != "" }
 
-// Mend heals a message that fails.
+// Mend heals a message that fails, at once or after a few attempts more.
 func (l *life) Mend(t *rapid.T) {
-	l.mend(l.one(t, func(m *modelled) bool { return m.fate != fate{} }))
+	m := l.one(t, func(m *modelled) bool { return m.fate != fate{} })
+	l.mend(m, fate{failures: rapid.IntRange(0, modelQuick).Draw(t, "fails")})
 }
 
-func (l *life) mend(m *modelled) {
-	m.fate = fate{}
-	l.world.fates[m.name].fate = fate{}
-}
+func (l *life) mend(m *modelled, to fate) { m.fate, l.world.fates[m.name].fate = to, to }
 
 // finish mends everything, delivers what nobody knows, and has replayed what is
 // dead: then all that nobody decided against has taken effect.
 func (l *life) finish(t *rapid.T) {
 	for _, m := range l.promise.messages {
-		l.mend(m)
+		l.mend(m, fate{})
 	}
 	for _, m := range l.promise.messages {
 		if m.isFirst() && m.outcome == 0 {

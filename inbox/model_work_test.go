@@ -19,12 +19,20 @@ func (l *life) Work(t *rapid.T) {
 	l.process.work(t, func() {})
 }
 
-// WorkAndDie does, and the process dies with a message.
+// WorkAndDie does, and the process dies with a message, and up to so many times the
+// next one does.
 func (l *life) WorkAndDie(t *rapid.T) {
 	m := l.one(t, func(m *modelled) bool { return m.place != "" && m.place != parked })
 	point := rapid.SampledFrom([]inbox.EventKind{
 		inbox.Taken, inbox.Claimed, inbox.Handled, inbox.Leaving, inbox.Parking, inbox.Committing, inbox.Committed,
 	}).Draw(t, "dies at")
+	died := true
+	for n := rapid.IntRange(1, modelDeaths).Draw(t, "times"); n > 0 && died; n-- {
+		died = l.workAndDie(t, m, point)
+	}
+}
+
+func (l *life) workAndDie(t *rapid.T, m *modelled, point inbox.EventKind) (died bool) {
 	with := m.name
 	if point == inbox.Taken {
 		with = ""
@@ -34,7 +42,7 @@ func (l *life) WorkAndDie(t *rapid.T) {
 	if !l.process.died() {
 		l.process.dies(0, "")
 		l.promise.work()
-		return
+		return false
 	}
 	rows, deaths := len(l.promise.rows), m.deaths
 	if m.suspect && point == inbox.Claimed {
@@ -51,25 +59,29 @@ func (l *life) WorkAndDie(t *rapid.T) {
 	case inbox.Taken:
 		require.Len(t, l.promise.rows, rows, "nothing was handled")
 	}
+	return true
 }
 
 // DeliverTwice delivers copies of a message at once.
 func (l *life) DeliverTwice(t *rapid.T) {
 	m := l.born(t)
-	l.atOnce(func(p *process) {
+	for _, err := range l.atOnce(func(p *process) error {
 		_, err := p.Process(p.ctx, m.message(false))
+		return err
+	}) {
 		require.NoError(t, err)
-	})
+	}
 	l.promise.deliver(m, false, 0)
 	l.Work(t)
 }
 
-func (l *life) atOnce(f func(*process)) {
+func (l *life) atOnce(f func(*process) error) (errs [2]error) {
 	var both sync.WaitGroup
-	for _, p := range []*process{l.process, l.other} {
-		both.Go(func() { f(p) })
+	for i, p := range []*process{l.process, l.other} {
+		both.Go(func() { errs[i] = f(p) })
 	}
 	both.Wait()
+	return errs
 }
 
 // WorkBeside delivers messages of one key while the inbox is worked, here or

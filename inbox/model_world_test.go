@@ -168,11 +168,17 @@ func (p *process) pass(point inbox.EventKind, name string) (dead bool) {
 	return p.dead
 }
 
-func (p *process) died() bool {
+// diedAt is the point at which the process died. 0: it has not come to it.
+func (p *process) diedAt() inbox.EventKind {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.dead
+	if !p.dead {
+		return 0
+	}
+	return p.point
 }
+
+func (p *process) died() bool { return p.diedAt() != 0 }
 
 // handle leaves an effect, and then does what the message's fate is.
 func (p *process) handle(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
@@ -217,6 +223,11 @@ func (w *world) attempt(name string) (s sickness, way string) {
 	return relapsing, f.way
 }
 
+// said is a text as it stands when a test has failed.
+type said struct{ text *string }
+
+func (s *said) String() string { return *s.text }
+
 // work handles what is in the inbox until nothing is ready, or the process dies.
 // Leases that a dead process left are over.
 func (p *process) work(t *rapid.T, beside func()) {
@@ -225,11 +236,12 @@ func (p *process) work(t *rapid.T, beside func()) {
 	done := make(chan error, 1)
 	go func() { done <- p.Work(ctx) }()
 	beside()
+	var waiting string
 	require.Eventually(t, func() bool {
-		var waiting int
-		err := p.w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM inbox_messages WHERE ready_at IS NOT NULL`).Scan(&waiting)
-		return p.died() || err == nil && waiting == 0
-	}, time.Minute, tick, "the inbox is not worked off")
+		err := p.w.Pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(message || ' ' || state || ' ' || ready_at || coalesce(errors::text, ''), ', '), '')
+			FROM stored WHERE ready_at IS NOT NULL`).Scan(&waiting)
+		return p.died() || err == nil && waiting == ""
+	}, time.Minute, tick, "the inbox is not worked off: %s", &said{&waiting})
 	cancel()
 	err := <-done
 	require.True(t, err == nil || p.died(), err)
