@@ -43,6 +43,11 @@ func (in *Inbox) attempt(ctx context.Context, t *task) verdict {
 		tx.release()
 		return in.notYet(ctx, t)
 	}
+	if t.stored != nil && !in.ordered(t) && t.gone {
+		in.rollback(ctx, tx)
+		tx.release()
+		return inOtherHands()
+	}
 	in.streakOf(t).end()
 	in.observe(ctx, Event{Kind: Claimed, Message: t.msg, Attempt: t.attempts + 1})
 
@@ -73,6 +78,10 @@ func (in *Inbox) finish(ctx context.Context, tx *claimedTx, t *task, result call
 		if err := in.leave(ctx, tx, t); err != nil {
 			in.rollback(ctx, tx)
 			return in.judgeOwn(context.WithoutCancel(ctx), err), result
+		}
+		if t.gone {
+			in.rollback(ctx, tx)
+			return inOtherHands(), result
 		}
 	}
 	return in.commit(ctx, tx, t, handler.Processed), result
@@ -171,7 +180,7 @@ func (in *Inbox) known(ctx context.Context, t *task, seen dedup.Seen) verdict {
 	case t.inDoubt && t.later != nil && t.stored == nil && seen.Outcome == handler.Stored && !seen.Differs(t.identity.fingerprint):
 		return verdict{kind: settled, outcome: handler.Stored} // likewise
 	case t.stored != nil && (seen.Outcome == handler.Stored || seen.Outcome == handler.Dead):
-		return verdict{kind: settled, outcome: handler.Stored} // reopened since the claim: whoever takes it handles it
+		return inOtherHands() // reopened since the claim
 	case t.stored != nil:
 		return in.settledElsewhere(ctx, t, seen)
 	case t.identity.surrogate:

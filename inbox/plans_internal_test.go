@@ -53,7 +53,7 @@ func TestPlans_BesideWaitingRows(t *testing.T) {
 		{"ResumeStuck", q.resumeStuck, `0`, []string{byKey}},
 		{"ResumeBehind", q.resumeBehind, `0, 5000`, []string{byKey, byID}},
 		{"Remove", q.remove, `0, ` + id + `, NULL`, []string{byID}},
-		{"RemovePlace", q.removePlace, `0, ` + id + `, 1`, []string{byID}},
+		{"RemovePlace", q.removePlace, `0, ` + id + `, 1, 0`, []string{byID}},
 		{"Retry", q.retry, `0, ` + id + `, ` + owner + `, '1 s', 1, '1 s', '{}'`, []string{byID}},
 		{"Release", q.release, `0, ARRAY[` + id + `]::uuid[], ` + owner, []string{byID}},
 		{"Renew", q.renew, `0, ARRAY[` + id + `]::uuid[], ` + owner + `, '1 min'`, []string{byID}},

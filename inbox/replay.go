@@ -110,7 +110,7 @@ func (in *Inbox) settledElsewhere(ctx context.Context, t *task, seen dedup.Seen)
 				return 0, err
 			}
 		}
-		tag, err := tx.Exec(ctx, in.rows.removePlace, in.consumerID, t.stored.id, t.stored.seq)
+		tag, err := tx.Exec(ctx, in.rows.removePlace, in.consumerID, t.stored.id, t.stored.seq, t.stored.letterID)
 		if err != nil || tag.RowsAffected() == 0 { // who settled it has done the rest
 			return handler.Duplicate, err
 		}

@@ -86,13 +86,17 @@ func identityOf(t *task) identity {
 // queueLeave queues on b what takes a message out of the inbox in the
 // transaction that settles it. The next of its key may run then.
 func (in *Inbox) queueLeave(b *pgx.Batch, t *task) {
-	if !in.ordered(t) {
-		b.Queue(in.rows.remove, in.consumerID, t.stored.id, nil)
-		return
+	ordered := in.ordered(t)
+	if ordered {
+		in.rows.queueLock(b, in.consumerID, t.stored.key)
 	}
-	in.rows.queueLock(b, in.consumerID, t.stored.key)
-	b.Queue(in.rows.remove, in.consumerID, t.stored.id, nil)
-	in.queueGoOn(b, t)
+	b.Queue(in.rows.removePlace, in.consumerID, t.stored.id, t.stored.seq, t.stored.letterID).Exec(func(tag pgconn.CommandTag) error {
+		t.gone = tag.RowsAffected() == 0
+		return nil
+	})
+	if ordered {
+		in.queueGoOn(b, t)
+	}
 }
 
 // queueGoOn queues on b that the next of the message's key may run.
@@ -104,7 +108,7 @@ func (in *Inbox) queueGoOn(b *pgx.Batch, t *task) {
 }
 
 // leave takes a message that was handled out of the inbox, and closes the dead
-// letter that it replayed.
+// letter that it replayed. What was not there any more stands in t.
 func (in *Inbox) leave(ctx context.Context, tx pgx.Tx, t *task) error {
 	b := &pgx.Batch{}
 	if in.ordered(t) { // else the claim took it out
@@ -121,6 +125,14 @@ func (in *Inbox) leave(ctx context.Context, tx pgx.Tx, t *task) error {
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("take the message out of the inbox: %w", err)
 	}
+	if t.gone {
+		return nil
+	}
 	in.observe(ctx, Event{Kind: Leaving, Message: t.msg, Attempt: t.attempts + 1})
 	return nil
 }
+
+// inOtherHands ends a message that is not in the inbox any more as this process took
+// it: another one had it when the lease was over, or a person decided. If it waits
+// there still, it is theirs to handle.
+func inOtherHands() verdict { return verdict{kind: settled, outcome: handler.Stored} }

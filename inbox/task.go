@@ -44,6 +44,7 @@ type task struct {
 	later     *postponement // set: it is to be stored, or put off
 	waits     bool          // the look behind the claim found one of its key before it
 	row       rowState      // that was inserted for it
+	gone      bool          // it is not in the inbox any more as it was taken from it
 	freed     bool          // the next of its key is ready once this one's transaction is committed
 	suspect   bool          // what runs of the user's code for it is noted in the journal
 	noted     bool          // it stands there, and has not ended
