@@ -17,11 +17,11 @@ import (
 type Ordering int
 
 const (
-	// PerKey: messages of a key run one after another in this process, in order.
+	// PerKey handles messages of a key one after another in this process, in order.
 	// One that is stored for a later attempt, or dead, lets its key go on.
 	PerKey Ordering = iota
 
-	// Strict: messages of a key take effect one after another in the order
+	// Strict has messages of a key take effect one after another in the order
 	// received, also past failures. What follows one that is stored or dead waits
 	// in the inbox behind it, until that one is handled, replayed or discarded.
 	// Other keys go on.
@@ -32,7 +32,7 @@ const (
 	// inbox must see what came behind it meanwhile.
 	Strict
 
-	// ViaInbox: all messages are stored first and handled in the order stored, as
+	// ViaInbox stores all messages first and handles them in the order stored, as
 	// strictly as with Strict. For sources that want their answer at once.
 	ViaInbox
 )
