@@ -30,19 +30,31 @@ var decisionLimits = dedup.NewLimits(5*time.Second, time.Minute)
 
 // Replay has the message of a dead letter handled again, by whatever process
 // works the inbox of its consumer: in the place that it kept in its key, or at its
-// end. By is who decided it. One that is being replayed already is left as it is.
+// end. By is who decided it. One that is being replayed already is left as it is, if
+// its message waits in the inbox: somebody may have deleted it there.
 //
 // The error wraps [ErrNoDeadLetter] or [ErrRedacted] where that is why.
 func (s Store) Replay(ctx context.Context, db DB, id int64, by string) error {
 	return s.decide(ctx, db, id, "replay", func(ctx context.Context, letter *dlq.Letter) error {
 		switch letter.State {
 		case dlq.Replaying:
-			return nil
+			if waiting, err := s.isWaiting(ctx, db, letter); waiting || err != nil {
+				return err
+			}
 		case dlq.Discarded:
 			return fmt.Errorf("%w: it is discarded, and only reopening it makes it a message again", ErrNoDeadLetter)
 		}
 		return s.enqueue(ctx, db, letter, dlq.Replaying, by, nil, 0)
 	})
+}
+
+// isWaiting reports whether the message of a dead letter is in the inbox.
+func (s Store) isWaiting(ctx context.Context, db DB, letter *dlq.Letter) (bool, error) {
+	rows, err := db.Query(ctx, s.tables().rows.isWaiting, letter.ConsumerID, pgtype.UUID{Bytes: replayID(letter), Valid: true})
+	if err != nil {
+		return false, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 }
 
 // Discard decides that a dead message is never handled. The next of its key may

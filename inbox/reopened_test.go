@@ -79,3 +79,30 @@ func TestReopen_WhileAWorkerTakesOutWhatWasDiscarded(t *testing.T) {
 	require.Equal(t, 1, b.effects(t, "evt_2"))
 	require.Equal(t, dlq.Resolved, b.letters(t)[0].State)
 }
+
+// Somebody has deleted by hand what was to be replayed. The dead letter still holds
+// the message, and is no end.
+func TestStore_ReplayWhatIsNotThereAnyMore(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	var mended atomic.Bool
+	in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+		if !mended.Load() {
+			return handler.Permanent(errors.New("unknown account"))
+		}
+		return effect(ctx, tx, msg)
+	}, inbox.Config{})
+	_, err := in.Process(t.Context(), message("evt_1"))
+	require.NoError(t, err)
+	mended.Store(true)
+	letter, people := b.letters(t)[0].ID, inbox.NewStore(b.Schema)
+	require.NoError(t, people.Replay(t.Context(), b.Pool, letter, "ann"))
+	require.NoError(t, people.Replay(t.Context(), b.Pool, letter, "ann"))
+	b.exec(t, `DELETE FROM inbox_messages`)
+
+	require.NoError(t, people.Replay(t.Context(), b.Pool, letter, "ben"))
+	works(t, in)
+	require.Eventually(t, func() bool { return b.letters(t)[0].State == dlq.Resolved }, deadline, tick)
+	require.Equal(t, 1, b.effects(t, "evt_1"))
+}

@@ -30,7 +30,7 @@ type queries struct {
 
 	journaled, journalBegin, journalEnd, journalForget, isFull, ends, storeAtOnce, lockMany string
 
-	decideLetter, enqueue string
+	decideLetter, enqueue, isWaiting string
 
 	waiting, status, list, content, countBefore, runNow, replayed string // for people
 }
@@ -107,6 +107,9 @@ var decideLetterSQL string
 //go:embed queries/enqueue.sql
 var enqueueSQL string
 
+//go:embed queries/is_waiting.sql
+var isWaitingSQL string
+
 //go:embed queries/waiting.sql
 var waitingSQL string
 
@@ -153,7 +156,7 @@ func newTables(schemaName string) *tables {
 			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
 			remove: q(removeSQL), removePlace: q(removePlaceSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL), resumeBehind: q(resumeBehindSQL),
 			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), journalForget: q(journalForgetSQL), isFull: q(isFullSQL), ends: q(endsSQL), storeAtOnce: q(storeAtOnceSQL), lockMany: q(lockManySQL),
-			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL),
+			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL), isWaiting: q(isWaitingSQL),
 			waiting: q(waitingSQL), status: q(statusSQL), list: q(listSQL), content: q(contentSQL), countBefore: q(countBeforeSQL),
 			runNow: q(runNowSQL), replayed: q(replayedSQL),
 		},
