@@ -11,23 +11,27 @@ import (
 	"github.com/semel-go/semel/inbox"
 )
 
-// Replay is a person's decision; so are the next ones.
+// Replay is a person's decision; so are the next ones. What failed is often mended
+// before.
 func (l *life) Replay(t *rapid.T) {
-	l.decide(t, l.promise.replay, inbox.Store.Replay)
+	m := l.one(t, (*modelled).hasLetter)
+	if rapid.Bool().Draw(t, "mended") {
+		l.mend(m, fate{failures: rapid.IntRange(0, modelQuick).Draw(t, "fails")})
+	}
+	l.decide(t, m, l.promise.replay, inbox.Store.Replay)
 }
 
 // Discard decides against a message.
 func (l *life) Discard(t *rapid.T) {
-	l.decide(t, l.promise.discard, inbox.Store.Discard)
+	l.decide(t, l.one(t, (*modelled).hasLetter), l.promise.discard, inbox.Store.Discard)
 }
 
 // Reopen takes that back.
 func (l *life) Reopen(t *rapid.T) {
-	l.decide(t, l.promise.reopen, inbox.Store.Reopen)
+	l.decide(t, l.one(t, (*modelled).hasLetter), l.promise.reopen, inbox.Store.Reopen)
 }
 
-func (l *life) decide(t *rapid.T, model func(*modelled) bool, real func(inbox.Store, context.Context, inbox.DB, int64, string) error) {
-	m := l.one(t, (*modelled).hasLetter)
+func (l *life) decide(t *rapid.T, m *modelled, model func(*modelled) bool, real func(inbox.Store, context.Context, inbox.DB, int64, string) error) {
 	err := real(inbox.NewStore(l.world.Schema), t.Context(), l.world.Pool, l.world.letter(t, m), "ann")
 	if model(m) {
 		require.NoError(t, err)
