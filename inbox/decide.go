@@ -83,7 +83,7 @@ func (s Store) Discard(ctx context.Context, db DB, id int64, by string) error {
 			if key.Valid {
 				b.Queue(t.rows.goOn, letter.ConsumerID, key)
 			}
-			b.Queue(t.rows.journalEnd, letter.ConsumerID, replayID(letter))
+			b.Queue(t.rows.journalForget, letter.ConsumerID, replayID(letter))
 			noted := s.queueNote(b, letter.ID, dlq.Discarded, by, dlq.Open, dlq.Replaying)
 			if err := tx.SendBatch(ctx, b).Close(); err != nil {
 				return err
@@ -155,7 +155,7 @@ func (s Store) enqueue(ctx context.Context, db DB, letter *dlq.Letter, state dlq
 		}
 		b.Queue(t.rows.enqueue, letter.ConsumerID, id, key, letter.Message.Key, letter.ID, owner, interval(lease)).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&seq) })
-		b.Queue(t.rows.journalEnd, letter.ConsumerID, id)
+		b.Queue(t.rows.journalForget, letter.ConsumerID, id)
 		noted := s.queueNote(b, letter.ID, state, by, from...)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err

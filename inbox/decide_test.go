@@ -2,11 +2,14 @@ package inbox_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/dlq"
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 )
 
@@ -59,4 +62,26 @@ func TestStore_DecidesRefused(t *testing.T) {
 	}
 	require.Equal(t, []dlq.State{dlq.Resolved, dlq.Discarded, dlq.Discarded, dlq.Open}, states)
 	require.Zero(t, b.inboxRows(t))
+}
+
+// A program of before there was an inbox, or a person in psql, settles a dead letter
+// and knows nothing of the place that its message holds.
+func TestStrict_ParkedForASettledLetter(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+		if msg.ID == "a1" {
+			return handler.Permanent(errors.New("no such order"))
+		}
+		return effect(ctx, tx, msg)
+	}, inbox.Config{Ordering: inbox.Strict})
+	for _, id := range []string{"a1", "a2"} {
+		_, err := in.Process(t.Context(), keyed(id, "a"))
+		require.NoError(t, err)
+	}
+	b.exec(t, `UPDATE dead_letters SET state = 'resolved', resolved_at = now()`)
+
+	works(t, in)
+	require.Eventually(t, func() bool { return b.effects(t, "a2") == 1 && b.inboxRows(t) == 0 }, deadline, tick)
 }

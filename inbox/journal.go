@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
@@ -68,9 +69,10 @@ func (in *Inbox) suspect(ctx context.Context, t *task) (through func(), err erro
 	if err := in.alone(ctx, t); err != nil {
 		return nil, err
 	}
+	t.letOthers = sync.OnceFunc(func() { in.suspects <- struct{}{} })
 	return func() {
 		in.clearJournal(ctx, t, in.rows.journalForget)
-		in.suspects <- struct{}{}
+		t.letOthers()
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -31,6 +32,9 @@ func (in *Inbox) purge(ctx context.Context) {
 		Purge: func(ctx context.Context, goesOn func(int64, float64)) (purged int64, err error) {
 			if forgets {
 				purged, err = in.store.Purge(ctx, in.pool, in.cfg.Retention, dedup.PurgeConfig{Consumer: in.consumer, Progress: goesOn})
+				if err == nil {
+					err = in.purgeJournal(ctx)
+				}
 			}
 			if lets && err == nil {
 				var letters dlq.Purged
@@ -43,4 +47,12 @@ func (in *Inbox) purge(ctx context.Context) {
 		},
 		Logger: in.cfg.Logger.With(slog.String("consumer", in.consumer)),
 	}.Run(ctx)
+}
+
+// purgeJournal forgets suspects that were settled by somebody else.
+func (in *Inbox) purgeJournal(ctx context.Context) error {
+	if _, err := in.pool.Exec(ctx, in.rows.journalPurge, in.consumerID, interval(in.cfg.Retention)); err != nil {
+		return fmt.Errorf("purge the journal of consumer %q: %w", in.consumer, err)
+	}
+	return nil
 }

@@ -48,6 +48,9 @@ func (in *Inbox) checkRoom(ctx context.Context) error {
 func (in *Inbox) waitForRoom(ctx context.Context, t *task, cause error) error {
 	if t.patience == nil {
 		t.patience = jitter.New(in.cfg.QuickDelay, lookForRoomEvery)
+	}
+	if !t.toldFull {
+		t.toldFull = true
 		in.cfg.Logger.ErrorContext(ctx, "inbox is full: the message waits, and its source with it", in.attrs(t, slog.Any("error", cause))...)
 	}
 	if t.run == nil {
@@ -55,6 +58,9 @@ func (in *Inbox) waitForRoom(ctx context.Context, t *task, cause error) error {
 	}
 	if t.run.isDraining() { // nobody makes room any more
 		return ErrDraining
+	}
+	if t.letOthers != nil { // none of the user's code runs for it any more, and who makes room may have to run alone
+		t.letOthers()
 	}
 	t.listen()
 	in.lanes.yield(t)

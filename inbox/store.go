@@ -28,7 +28,7 @@ type tables struct {
 type queries struct {
 	lock, behind, store, take, nextDue, renew, release, retry, putBehind, remove, removePlace, goOn, park, resumeStuck, resumeBehind string
 
-	journaled, journalBegin, journalEnd, journalForget, isFull, ends, storeAtOnce, lockMany string
+	journaled, journalBegin, journalEnd, journalForget, journalPurge, isFull, ends, storeAtOnce, lockMany, unparkSettled string
 
 	decideLetter, enqueue, isWaiting string
 
@@ -43,6 +43,12 @@ var behindSQL string
 
 //go:embed queries/store.sql
 var storeSQL string
+
+//go:embed queries/unpark_settled.sql
+var unparkSettledSQL string
+
+//go:embed queries/journal_purge.sql
+var journalPurgeSQL string
 
 //go:embed queries/lock_many.sql
 var lockManySQL string
@@ -155,7 +161,7 @@ func newTables(schemaName string) *tables {
 			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takes()), nextDue: q(nextDueSQL),
 			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
 			remove: q(removeSQL), removePlace: q(removePlaceSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL), resumeBehind: q(resumeBehindSQL),
-			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), journalForget: q(journalForgetSQL), isFull: q(isFullSQL), ends: q(endsSQL), storeAtOnce: q(storeAtOnceSQL), lockMany: q(lockManySQL),
+			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), journalForget: q(journalForgetSQL), isFull: q(isFullSQL), ends: q(endsSQL), storeAtOnce: q(storeAtOnceSQL), lockMany: q(lockManySQL), unparkSettled: q(unparkSettledSQL), journalPurge: q(journalPurgeSQL),
 			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL), isWaiting: q(isWaitingSQL),
 			waiting: q(waitingSQL), status: q(statusSQL), list: q(listSQL), content: q(contentSQL), countBefore: q(countBeforeSQL),
 			runNow: q(runNowSQL), replayed: q(replayedSQL),

@@ -48,10 +48,12 @@ type task struct {
 	freed     bool          // the next of its key is ready once this one's transaction is committed
 	suspect   bool          // what runs of the user's code for it is noted in the journal
 	noted     bool          // it stands there, and has not ended
+	letOthers func()        // ends that it runs alone; nil: it does not
 	journal   dedup.ID      // under what
 	letterID  int64         // of its dead letter, once that is written
 	inDoubt   bool          // a COMMIT of it got no answer
 	attempts  int           // that failed
+	toldFull  bool          // that the inbox has no room for it
 	reruns    int           // in a row, that cost no attempt
 	outages   int           // that it met
 	failures  failures

@@ -28,6 +28,9 @@ const (
 	// locked by somebody.
 	lockedDelay = 20 * time.Millisecond
 
+	// gather is how long it waits for more between two looks that were asked for.
+	gather = 5 * time.Millisecond
+
 	// takeAtOnce bounds the rows that one statement takes.
 	takeAtOnce = 100
 
@@ -47,7 +50,7 @@ type worker struct {
 	owner pgtype.UUID // of the leases; new for each worker, so that none mistakes another's for its own
 
 	mu       sync.Mutex // guards what follows
-	held     map[dedup.ID]struct{}
+	held     map[dedup.ID]*stored
 	returned []dedup.ID
 	paused   bool
 
@@ -55,7 +58,7 @@ type worker struct {
 }
 
 func newWorker(in *Inbox) *worker {
-	return &worker{in: in, owner: newOwner(), held: make(map[dedup.ID]struct{}), changed: make(chan struct{}, 1)}
+	return &worker{in: in, owner: newOwner(), held: make(map[dedup.ID]*stored), changed: make(chan struct{}, 1)}
 }
 
 func newOwner() pgtype.UUID {
@@ -119,7 +122,7 @@ func (w *worker) takeAll(ctx context.Context, r *run) {
 	trouble := jitter.New(in.cfg.QuickDelay, in.cfg.OutageMaxDelay)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var logged, resumed time.Time
+	var looked, logged, resumed time.Time
 	more := false // than there was room for
 	for {
 		select {
@@ -127,6 +130,10 @@ func (w *worker) takeAll(ctx context.Context, r *run) {
 			return
 		case <-timer.C:
 		case <-in.wake:
+			if wait := gather - time.Since(looked); wait > 0 { // who stores one after the other is answered once
+				timer.Reset(wait)
+				continue
+			}
 		case <-w.changed:
 			if !more || w.room() < min(in.cfg.WorkAhead/4, takeAtOnce) { // not a statement for each that ends
 				continue
@@ -141,6 +148,7 @@ func (w *worker) takeAll(ctx context.Context, r *run) {
 			in.resumeStuck(ctx)
 			resumed = time.Now()
 		}
+		looked = time.Now()
 		w.giveBack(ctx)
 		rows, due, err := w.take(ctx, room)
 		if err != nil {
@@ -237,7 +245,7 @@ func (w *worker) take(ctx context.Context, n int) (taken []*stored, due time.Dur
 func (w *worker) deliverAll(ctx context.Context, r *run, rows []*stored) (delivered int, unreadable error) {
 	w.mu.Lock()
 	for _, s := range rows {
-		w.held[s.id] = struct{}{}
+		w.held[s.id] = s
 	}
 	w.mu.Unlock()
 	for _, s := range rows {
@@ -247,11 +255,11 @@ func (w *worker) deliverAll(ctx context.Context, r *run, rows []*stored) (delive
 			delivered++
 			w.deliver(ctx, r, s, w.in.taskOf(s, msg, letter))
 		case ctx.Err() != nil: // it drains
-			w.ended(s.id, true)
+			w.ended(s, true)
 		default:
 			unreadable = err
 			w.in.leaveAlone(ctx, s, err)
-			w.ended(s.id, false)
+			w.ended(s, false)
 		}
 	}
 	return delivered, unreadable
@@ -261,20 +269,23 @@ func (w *worker) deliverAll(ctx context.Context, r *run, rows []*stored) (delive
 func (w *worker) deliver(ctx context.Context, r *run, s *stored, t *task) {
 	d := &handler.Delivery{
 		Message:  t.msg,
-		Settled:  func() { w.ended(s.id, false) },
-		Returned: func(error) { w.ended(s.id, true) },
+		Settled:  func() { w.ended(s, false) },
+		Returned: func(error) { w.ended(s, true) },
 	}
 	if err := r.deliver(ctx, d, t); err != nil { // it drains
-		w.ended(s.id, true)
+		w.ended(s, true)
 	}
 }
 
-// ended notes that the engine is through with a message.
-func (w *worker) ended(id dedup.ID, returned bool) {
+// ended notes that the engine is through with a message. It may have been taken
+// once more meanwhile, when it was put off for a moment only.
+func (w *worker) ended(s *stored, returned bool) {
 	w.mu.Lock()
-	delete(w.held, id)
+	if w.held[s.id] == s {
+		delete(w.held, s.id)
+	}
 	if returned {
-		w.returned = append(w.returned, id)
+		w.returned = append(w.returned, s.id)
 	}
 	w.mu.Unlock()
 	w.signal()
@@ -324,6 +335,11 @@ func (in *Inbox) leaveAlone(ctx context.Context, s *stored, cause error) {
 func (in *Inbox) resumeStuck(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
 	defer cancel()
+	tag, err := in.pool.Exec(ctx, in.rows.unparkSettled, in.consumerID)
+	if err == nil && tag.RowsAffected() > 0 {
+		in.cfg.Logger.WarnContext(ctx, "messages held their keys for dead letters that are settled, or not there; they go",
+			slog.String("consumer", in.consumer), slog.Int64("messages", tag.RowsAffected()))
+	}
 	var resumed int64
 	for more := true; more; {
 		sql, args := in.rows.resumeStuck, []any{in.consumerID}

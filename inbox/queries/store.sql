@@ -2,6 +2,8 @@
 -- parked, or $9 says that it waits while its key has others. No row: the key holds
 -- $10 already (0: any number), the message is there, or $36 asks for a claim of this
 -- very transaction and it has none.
+-- A snapshot from before the key's lock may show others that are gone: then it is
+-- ready, and whoever takes it looks again.
 -- The caller holds the key's lock. Locks: the new row.
 -- Index: inbox_messages_consumer_id_key_hash_seq_idx, inbox_messages_pkey.
 WITH first AS (
@@ -33,7 +35,8 @@ SELECT
     $1::int, $2::bigint, $3::uuid, $4::bigint, $5::int, clock_timestamp() - $6::interval, $7::text[],
     CASE WHEN $5 > 0 THEN clock_timestamp() END,
     CASE
-        WHEN $11::bigint IS NOT NULL OR $9::boolean AND EXISTS (SELECT FROM last) THEN NULL
+        WHEN $11::bigint IS NOT NULL THEN NULL
+        WHEN $9::boolean AND EXISTS (SELECT FROM last) AND current_setting('transaction_isolation') = 'read committed' THEN NULL
         ELSE clock_timestamp() + $8::interval
     END,
     coalesce((SELECT last.place FROM last), 0) + 1,
