@@ -54,6 +54,7 @@ func benchmarks() []benchmark {
 		{"store.vs_copy", atLeast(0.5), (*bench).storeBulk},
 		{"stored.vs_inline", atLeast(0.4), (*bench).storedToEffect},
 		{"poison.others", atLeast(0.9), (*bench).poison},
+		{"poison.others_retried", noTarget(), (*bench).poisonRetried},
 		{"inbox.rss_mb", atMost(100), (*bench).inboxMemory},
 		{"inbox.due_p99_ms", atMost(1000), (*bench).dueLatency},
 		{"outbox.write.vs_insert", atLeast(0.9), (*bench).outboxWrite},

@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/transports/memory"
 )
 
-// poisonEvery is how many messages come for one that fails every time.
+// poisonEvery is how many messages come for one that fails.
 const poisonEvery = 100
 
 // poisonType is the type of those.
@@ -24,9 +24,20 @@ const waitingAhead = 2000
 
 var errPoison = errors.New("it fails every time")
 
-// poison compares how fast the others of a source are handled while one message
-// in a hundred fails at each of its attempts, with none that fails.
+// poison compares how fast the others of a source are handled while one message in
+// a hundred fails permanently, with none that fails.
 func (b *bench) poison(ctx context.Context) (result, error) {
+	return b.poisoned(ctx, handler.Permanent(errPoison))
+}
+
+// poisonRetried is poison with messages that fail at each of their eight attempts.
+func (b *bench) poisonRetried(ctx context.Context) (result, error) {
+	return b.poisoned(ctx, errPoison)
+}
+
+// poisoned measures each side with a consumer of its own: what one puts off, the
+// other does not make up for.
+func (b *bench) poisoned(ctx context.Context, failure error) (result, error) {
 	db, err := newDatabase(ctx, workers)
 	if err != nil {
 		return result{}, err
@@ -34,23 +45,27 @@ func (b *bench) poison(ctx context.Context) (result, error) {
 	defer db.drop()
 	booked := func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
 		if msg.Type == poisonType {
-			return errPoison
+			return failure
 		}
 		return work(ctx, tx, msg)
 	}
-	in, err := db.inbox(db.pool, "bench", booked, nil)
+	ill, err := db.inbox(db.pool, "ill", booked, nil)
 	if err != nil {
 		return result{}, err
 	}
-	with := side{"one in a hundred fails", func(ctx context.Context) (float64, error) { return b.others(ctx, in, poisonEvery) }}
-	without := side{"none fails", func(ctx context.Context) (float64, error) { return b.others(ctx, in, 0) }}
+	healthy, err := db.inbox(db.pool, "healthy", booked, nil)
+	if err != nil {
+		return result{}, err
+	}
+	with := side{"one in a hundred fails", func(ctx context.Context) (float64, error) { return b.others(ctx, ill, poisonEvery) }}
+	without := side{"none fails", func(ctx context.Context) (float64, error) { return b.others(ctx, healthy, 0) }}
 	for _, s := range []side{without, with} {
 		if _, err := s.measure(ctx); err != nil {
 			return result{}, fmt.Errorf("warm up: %w", err)
 		}
 	}
 	r, err := b.pairs(ctx, with, without)
-	stats := in.Stats()
+	stats := ill.Stats()
 	r.details = append(r.details, fmt.Sprintf("rates are those of the others; %d attempts failed, %d messages were stored for later ones, %d are dead", stats.FailedAttempts, stats.Stored, stats.Dead))
 	return r, err
 }
