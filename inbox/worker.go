@@ -2,8 +2,6 @@ package inbox
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -13,10 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/dedup"
-	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/jitter"
-	"github.com/semel-go/semel/internal/msgrow"
 )
 
 const (
@@ -33,15 +29,6 @@ const (
 
 	// takeAtOnce bounds the rows that one statement takes.
 	takeAtOnce = 100
-
-	// unreadableDelay is how long a row is left alone that cannot be read.
-	unreadableDelay = 10 * time.Minute
-
-	// resumeEvery is how often a worker looks for messages that wait for nobody.
-	resumeEvery = 10 * time.Minute
-
-	// resumeAtOnce bounds the rows that one statement makes ready.
-	resumeAtOnce = 5000
 )
 
 // worker is the source of the messages in the inbox.
@@ -59,12 +46,6 @@ type worker struct {
 
 func newWorker(in *Inbox) *worker {
 	return &worker{in: in, owner: newOwner(), held: make(map[dedup.ID]*stored), changed: make(chan struct{}, 1)}
-}
-
-func newOwner() pgtype.UUID {
-	owner := pgtype.UUID{Valid: true}
-	_, _ = rand.Read(owner.Bytes[:]) // never fails
-	return owner
 }
 
 // Pause implements [handler.Pauser].
@@ -289,132 +270,4 @@ func (w *worker) ended(s *stored, returned bool) {
 	}
 	w.mu.Unlock()
 	w.signal()
-}
-
-// errUnreadable is what a row of the inbox is left with that cannot be handled
-// as it stands.
-var errUnreadable = errors.New("the message cannot be read")
-
-// read returns the message of a row, and the dead letter that holds it. Nil: the
-// row does.
-func (in *Inbox) read(ctx context.Context, s *stored) (*handler.Message, *dlq.Letter, error) {
-	if s.letterID == 0 {
-		msg, err := in.decoded(ctx, s)
-		return msg, nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-	defer cancel()
-	letter, err := in.load(ctx, s.letterID)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case !letter.RedactedAt.IsZero():
-		return nil, nil, fmt.Errorf("%w: the payload of dead letter %d was deleted", errUnreadable, s.letterID)
-	case letter.ConsumerID != in.consumerID:
-		return nil, nil, fmt.Errorf("%w: dead letter %d is another consumer's", errUnreadable, s.letterID)
-	}
-	return letter.Message, letter, nil
-}
-
-// leaveAlone puts a row off that cannot be read, and says so in it. An outage
-// is over at the next look.
-func (in *Inbox) leaveAlone(ctx context.Context, s *stored, cause error) {
-	delay := time.Second
-	if errors.Is(cause, errUnreadable) || errors.Is(cause, dlq.ErrNotFound) || errors.Is(cause, handler.ErrCodec) && !msgrow.IsAway(cause) {
-		delay = unreadableDelay
-		in.cfg.Logger.ErrorContext(ctx, "a message of the inbox cannot be read and is left alone: a person must decide",
-			slog.String("consumer", in.consumer), slog.Int64("seq", s.seq), slog.Any("error", cause))
-	}
-	t := &task{stored: s, attempts: s.attempts, later: &postponement{delay: delay, errors: dlq.Chain(cause)}}
-	t.failures.first = time.Now().Add(-s.failing)
-	in.putOff(ctx, t)
-}
-
-// resumeStuck makes ready what waits for nobody. Where that goes wrong it is for
-// the next time: what can be taken does not wait for it.
-func (in *Inbox) resumeStuck(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-	defer cancel()
-	tag, err := in.pool.Exec(ctx, in.rows.unparkSettled, in.consumerID)
-	if err == nil && tag.RowsAffected() > 0 {
-		in.cfg.Logger.WarnContext(ctx, "messages held their keys for dead letters that are settled, or not there; they go",
-			slog.String("consumer", in.consumer), slog.Int64("messages", tag.RowsAffected()))
-	}
-	var resumed int64
-	for more := true; more; {
-		sql, args := in.rows.resumeStuck, []any{in.consumerID}
-		if in.cfg.Ordering == PerKey {
-			sql, args = in.rows.resumeBehind, append(args, resumeAtOnce)
-		}
-		tag, err := in.pool.Exec(ctx, sql, args...)
-		resumed += tag.RowsAffected()
-		more = err == nil && in.cfg.Ordering == PerKey && tag.RowsAffected() == resumeAtOnce
-	}
-	if resumed > 0 {
-		in.cfg.Logger.WarnContext(ctx, "messages waited in the inbox behind others that are not there, or whose order is not kept any more; they go on",
-			slog.String("consumer", in.consumer), slog.Int64("messages", resumed))
-	}
-}
-
-// keep renews the leases of what is held.
-func (w *worker) keep(ctx context.Context) {
-	ticker := time.NewTicker(w.in.cfg.Lease / 3)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		w.mu.Lock()
-		ids := make([]dedup.ID, 0, len(w.held))
-		for id := range w.held {
-			ids = append(ids, id)
-		}
-		w.mu.Unlock()
-		if len(ids) > 0 {
-			w.in.renew(ctx, w.owner, ids...) // what cannot be renewed runs out
-		}
-	}
-}
-
-// renew keeps messages for who holds them. What is being handled may be locked, and
-// is passed over; so one that is about to be handled again is renewed before.
-func (in *Inbox) renew(ctx context.Context, owner pgtype.UUID, ids ...dedup.ID) {
-	in.changeLeases(ctx, in.rows.renew, in.consumerID, uuids(ids), owner, interval(in.cfg.Lease))
-}
-
-// giveBack releases what the engine returned.
-func (w *worker) giveBack(ctx context.Context) {
-	w.mu.Lock()
-	ids := w.returned
-	w.returned = nil
-	w.mu.Unlock()
-	if len(ids) > 0 {
-		w.in.release(ctx, w.owner, ids...)
-	}
-}
-
-// release makes ready what this process held and did not handle.
-func (in *Inbox) release(ctx context.Context, owner pgtype.UUID, ids ...dedup.ID) {
-	in.changeLeases(context.WithoutCancel(ctx), in.rows.release, in.consumerID, uuids(ids), owner)
-}
-
-// uuids are ids as any exec mode can send them: a list of another type has no
-// encoding where the server does not tell of what type it is.
-func uuids(ids []dedup.ID) []pgtype.UUID {
-	list := make([]pgtype.UUID, len(ids))
-	for i, id := range ids {
-		list[i] = pgtype.UUID{Bytes: id, Valid: true}
-	}
-	return list
-}
-
-func (in *Inbox) changeLeases(ctx context.Context, sql string, args ...any) {
-	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
-	defer cancel()
-	if _, err := in.pool.Exec(ctx, sql, args...); err != nil && ctx.Err() == nil {
-		in.cfg.Logger.WarnContext(ctx, "leases of the inbox could not be changed; they run out by themselves",
-			slog.String("consumer", in.consumer), slog.Any("error", err))
-	}
 }
