@@ -45,7 +45,7 @@ func ExampleInbox_Process() {
 			a.Nack() // not settled: it must come again
 			continue
 		}
-		a.Ack() // settled: processed, duplicate, mismatch or dead
+		a.Ack() // settled: processed, stored, duplicate, mismatch or dead
 	}
 	// Output:
 	// ship order 42
