@@ -92,7 +92,7 @@ bench: services-up ## measure what it costs, as ratios (RUN= ROUNDS=5 FOR=5s; be
 soak: services-up ## run under load and disturbances for an hour; fail if it loses, doubles or grows (SOAK_FOR=1h)
 	@$(with_services) SEMEL_TEST_OUTAGE=60s SEMEL_TEST_CHURN=2m go test -count=1 -timeout 1h -run '^(TestOutage_|TestChurn_)' ./internal/systemtest
 	@$(with_services) SEMEL_TEST_PUBLISHED=5000000 go test -count=1 -timeout 1h -run '^TestPlans_' ./outbox
-	@$(with_services) SEMEL_TEST_WAITING=1000000 go test -count=1 -timeout 1h -run '^(TestPlans_BesideWaitingRows|TestWork_ManyWaitForTheirNextAttempt)$$' ./inbox
+	@$(with_services) SEMEL_TEST_WAITING=1000000 SEMEL_TEST_BEHIND=10000 go test -count=1 -timeout 1h -run '^(TestPlans_BesideWaitingRows|TestWork_ManyWaitForTheirNextAttempt|TestStrict_ManyBehind)$$' ./inbox
 	@$(with_services) SEMEL_TEST_MODEL=300 go test -count=1 -timeout 1h -run '^TestModel$$' ./inbox
 	@$(with_services) go run ./internal/soak -for '$(SOAK_FOR)' -rate '$(SOAK_RATE)' -plant '$(PLANT)'
 
