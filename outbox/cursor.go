@@ -134,13 +134,15 @@ func (r *reader) arrive(c *cursor, p *plan, got reading, err error) {
 	}
 }
 
-// pace is how long a cursor rests that only passes over events. Where there is
-// but one lane, nobody waits for that.
+// pace is how long a cursor rests that only passes over events, longer where there
+// is but one lane: nobody that is known waits then. One read that took long, in a
+// database that was busy for a moment, keeps nobody waiting for longer than usual.
 func (r *reader) pace(c *cursor) time.Duration {
+	most := max(r.cfg.Poll, c.gait.took)
 	if c.lane == nil && len(r.lanes) == 1 {
-		return 50 * c.gait.took
+		return min(50*c.gait.took, most)
 	}
-	return 10 * c.gait.took
+	return min(10*c.gait.took, most)
 }
 
 // nextDue is when the next cursor is to be read that only passes over events;
