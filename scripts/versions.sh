@@ -61,7 +61,7 @@ test_on() {
 		postgres_start
 	)
 	if DATABASE_URL=$(cat "$state/postgres/url") SEMEL_SERVICES=required GOWORK=off \
-		go test -count=1 -timeout 10m -parallel 8 "${packages[@]}" >"$state/test.out" 2>&1; then
+		go test -count=1 -timeout 10m "${packages[@]}" >"$state/test.out" 2>&1; then
 		say "$1" "passed: ${packages[*]#./} ($((SECONDS - began)) s)"
 	else
 		cat "$state/test.out" >&2
