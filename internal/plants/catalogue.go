@@ -55,7 +55,6 @@ func catalogue() []plant {
 		{"not-lowest-seq", []proof{ // a worker takes what waits behind its key
 			unit("./inbox", "TestStrict_PoisonAtTheHead"),
 			unit("./inbox", "TestStrict_ManyBehind"),
-			chaos("memory", "behind", 2, "reordered"),
 		}},
 		{"overtake-inbox", []proof{ // what a source delivers does not look into the inbox
 			unit("./inbox", "TestStrict_PoisonAtTheHead"),
