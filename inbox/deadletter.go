@@ -29,6 +29,7 @@ type burial struct {
 
 func (in *Inbox) bury(t *task, reason dlq.Reason, cause error) {
 	t.buried = &burial{reason: reason, err: cause}
+	t.inDoubt = false // of a COMMIT before, whose doubt the claim resolves; it is now about this decision
 }
 
 // lessen notes that the database refused what was to be written. It reports

@@ -44,7 +44,7 @@ func (s Store) Replay(ctx context.Context, db DB, id int64, by string) error {
 		case dlq.Discarded:
 			return fmt.Errorf("%w: it is discarded, and only reopening it makes it a message again", ErrNoDeadLetter)
 		}
-		return s.enqueue(ctx, db, letter, dlq.Replaying, by, nil, 0)
+		return s.enqueue(ctx, db, letter, by, nil, 0)
 	})
 }
 
@@ -99,7 +99,7 @@ func (s Store) Reopen(ctx context.Context, db DB, id int64, by string) error {
 		if letter.State != dlq.Discarded {
 			return fmt.Errorf("%w: it is %s, not discarded", ErrNoDeadLetter, letter.State)
 		}
-		return s.enqueue(ctx, db, letter, dlq.Replaying, by, nil, 0)
+		return s.enqueue(ctx, db, letter, by, nil, 0)
 	})
 }
 
@@ -119,8 +119,8 @@ func (s Store) decide(ctx context.Context, db DB, id int64, what string, f func(
 }
 
 // enqueue puts the message of a dead letter into the inbox, in one transaction
-// with the letter's new state. Held, if not nil, is to be held for lease.
-func (s Store) enqueue(ctx context.Context, db DB, letter *dlq.Letter, state dlq.State, by string, held *stored, lease time.Duration) error {
+// with the letter's new state, replaying. Held, if not nil, is to be held for lease.
+func (s Store) enqueue(ctx context.Context, db DB, letter *dlq.Letter, by string, held *stored, lease time.Duration) error {
 	from := []dlq.State{dlq.Open, dlq.Replaying}
 	reopens := letter.State == dlq.Discarded && held == nil
 	switch {
@@ -156,7 +156,7 @@ func (s Store) enqueue(ctx context.Context, db DB, letter *dlq.Letter, state dlq
 		b.Queue(t.rows.enqueue, letter.ConsumerID, id, key, letter.Message.Key, letter.ID, owner, interval(lease)).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&seq) })
 		b.Queue(t.rows.journalForget, letter.ConsumerID, id)
-		noted := s.queueNote(b, letter.ID, state, by, from...)
+		noted := s.queueNote(b, letter.ID, dlq.Replaying, by, from...)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func (l *life) one(t *rapid.T, of func(*modelled) bool) *modelled {
 		}
 	}
 	if len(found) == 0 {
-		t.Skip("none")
+		t.Skip("no message of this life is so: another action is drawn")
 	}
 	if l.last == nil || !of(l.last) || !rapid.Bool().Draw(t, "the same") { // much happens to few
 		l.last = l.promise.message(rapid.SampledFrom(found).Draw(t, "message"))

@@ -60,7 +60,7 @@ func (in *Inbox) beginReplay(ctx context.Context, id int64) (*task, error) {
 		return nil, fmt.Errorf("%w: it belongs to consumer %q", ErrNoDeadLetter, letter.Consumer)
 	}
 	s := &stored{owner: newOwner(), id: replayID(letter), key: keyHash(letter.Message.Key), letterID: letter.ID}
-	if err := (Store{t: in.tables}).enqueue(timed, in.pool, letter, dlq.Replaying, "", s, in.cfg.Lease); err != nil {
+	if err := (Store{t: in.tables}).enqueue(timed, in.pool, letter, "", s, in.cfg.Lease); err != nil {
 		return nil, in.startingError(ctx, err)
 	}
 	return in.taskOf(s, letter.Message, letter), nil

@@ -19,6 +19,9 @@ import (
 // The outcome is that of [Inbox.Store]. A copy that another transaction holds is
 // waited for, as long as tx's lock_timeout allows; no setting of tx is changed.
 // After an error tx must be rolled back, if the database has not done so.
+//
+// A dead letter that this writes is told to nobody, neither to
+// [Config.OnDeadLetter] nor in the log: only the caller knows whether it commits.
 func (in *Inbox) StoreTx(ctx context.Context, tx pgx.Tx, msg *handler.Message) (handler.Outcome, error) {
 	if msg == nil {
 		return 0, fmt.Errorf("store message for consumer %q: %w", in.consumer, errBadMessage)
