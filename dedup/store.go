@@ -22,7 +22,7 @@ type queries struct {
 	schema                                                                                     string // its name
 	claim, claimTimed, reclaimTimed, reopen, claimMany, seenMany, seen, consumerName, register string
 	purgeTurn, purgeStart, purge, watermark                                                    string
-	settingsNote, settingsLoad                                                                 string
+	settingsNote, settingsLoad, end                                                            string
 }
 
 //go:embed queries/claim.sql
@@ -70,6 +70,9 @@ var settingsNoteSQL string
 //go:embed queries/settings_load.sql
 var settingsLoadSQL string
 
+//go:embed queries/end.sql
+var endSQL string
+
 var defaultQueries = newQueries(schema.Default)
 
 // NewStore returns the store of another schema than the default.
@@ -96,6 +99,7 @@ func newQueries(schemaName string) *queries {
 		purgeTurn:    schema.Qualify(purgeTurnSQL, schemaName),
 		purgeStart:   schema.Qualify(purgeStartSQL, schemaName),
 		purge:        schema.Qualify(purgeSQL, schemaName),
+		end:          schema.Qualify(endSQL, schemaName),
 		settingsNote: schema.Qualify(settingsNoteSQL, schemaName),
 		settingsLoad: schema.Qualify(settingsLoadSQL, schemaName),
 	}

@@ -30,6 +30,8 @@ const (
 	TooOld Reason = "too_old"
 	// Crashed: it killed its process every time.
 	Crashed Reason = "crashed"
+	// CallUnknown: nobody can tell whether a call to the outside was done.
+	CallUnknown Reason = "call_unknown"
 )
 
 // State says what has become of a dead letter. The texts are stored.

@@ -3,8 +3,9 @@ package handler
 import "context"
 
 // Cause is what a handler runs for: what it writes and sends while it runs is
-// caused by this message. The engine puts it into the handler's context; the
-// outbox takes from it what its events do not say themselves.
+// caused by this message. The engine puts it into the context of the handler and
+// of what prepares it; the outbox takes from it what its events do not say
+// themselves, the ledger of calls under what its call is made.
 type Cause struct {
 	// Consumer is the name of the consumer whose handler runs.
 	Consumer string
@@ -12,7 +13,35 @@ type Cause struct {
 	// Message is what it handles.
 	Message *Message
 
+	// MessageID is under what the message is claimed. Zero: the hash of its id, or
+	// that id where it is a UUID.
+	MessageID [16]byte
+
+	// Attempt numbers the attempts of the message, from 1. 0: unknown.
+	Attempt int
+
+	// Replay reports that a person has the message handled again.
+	Replay bool
+
+	outcome     Outcome
 	afterCommit []func()
+}
+
+// End has the message end with another outcome than [Processed], if what runs for
+// it returns nil: [Superseded] or [Skipped]. Any other is ignored. It may be called
+// while the handler runs, by its goroutine.
+func (c *Cause) End(outcome Outcome) {
+	if outcome == Superseded || outcome == Skipped {
+		c.outcome = outcome
+	}
+}
+
+// Outcome is how the message ends when what runs for it returns nil.
+func (c *Cause) Outcome() Outcome {
+	if c.outcome == 0 {
+		return Processed
+	}
+	return c.outcome
 }
 
 // AfterCommit has f called once the handler's transaction is committed, and

@@ -59,6 +59,41 @@ func RetryDelay(err error) (delay time.Duration, ok bool) {
 	return 0, false
 }
 
+// InFlight marks err: somebody else has in hand what the message needs, for a
+// while. The message waits for it and spends no attempt. InFlight(nil) is nil.
+func InFlight(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &inFlightError{err}
+}
+
+// IsInFlight reports whether err, or an error it wraps, was marked by [InFlight].
+func IsInFlight(err error) bool {
+	var f *inFlightError
+	return errors.As(err, &f)
+}
+
+// Outage marks err as one of a statement on Semel's own tables, whatever it says. If
+// a look at the database shows that it is away, the message waits and spends no
+// attempt; else the attempt has failed. Outage(nil) is nil.
+func Outage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &outageError{err}
+}
+
+// IsOutage reports whether err, or an error it wraps, was marked by [Outage].
+func IsOutage(err error) bool {
+	var o *outageError
+	return errors.As(err, &o)
+}
+
+// ErrCallUnknown is wrapped by the error of a message whose call to the outside
+// nobody can tell whether it was done: a person has to look. Mark it by [Permanent].
+var ErrCallUnknown = errors.New("nobody can tell whether the call was done")
+
 type permanentError struct{ err error }
 
 func (e *permanentError) Error() string { return e.err.Error() }
@@ -76,3 +111,13 @@ type retryAfterError struct {
 
 func (e *retryAfterError) Error() string { return e.err.Error() }
 func (e *retryAfterError) Unwrap() error { return e.err }
+
+type inFlightError struct{ err error }
+
+func (e *inFlightError) Error() string { return e.err.Error() }
+func (e *inFlightError) Unwrap() error { return e.err }
+
+type outageError struct{ err error }
+
+func (e *outageError) Error() string { return e.err.Error() }
+func (e *outageError) Unwrap() error { return e.err }

@@ -74,6 +74,13 @@ func (in *Inbox) finish(ctx context.Context, tx *claimedTx, t *task, result call
 		return verdict{}, result
 	}
 	in.observe(ctx, Event{Kind: Handled, Message: t.msg, Attempt: t.attempts + 1})
+	outcome := tx.cause.Outcome()
+	if outcome != handler.Processed {
+		if err := in.endAs(ctx, tx, t, outcome); err != nil {
+			in.rollback(ctx, tx)
+			return in.judgeOwn(context.WithoutCancel(ctx), err), result
+		}
+	}
 	if t.stored != nil {
 		if err := in.leave(ctx, tx, t); err != nil {
 			in.rollback(ctx, tx)
@@ -84,7 +91,14 @@ func (in *Inbox) finish(ctx context.Context, tx *claimedTx, t *task, result call
 			return inOtherHands(), result
 		}
 	}
-	return in.commit(ctx, tx, t, handler.Processed), result
+	return in.commit(ctx, tx, t, outcome), result
+}
+
+// endAs writes the outcome that only the handler knew, in its transaction.
+func (in *Inbox) endAs(ctx context.Context, tx *claimedTx, t *task, outcome handler.Outcome) error {
+	tx.timebox(in.cfg.StatementTimeout)
+	defer tx.untimed()
+	return in.store.End(context.WithoutCancel(ctx), tx, in.consumerID, t.identity.id, outcome)
 }
 
 // claimedTx is a transaction that owns a message, on its connection.
@@ -172,8 +186,8 @@ func (in *Inbox) unclaimed(ctx context.Context, tx *claimedTx, t *task) verdict 
 // known says what a message is that was claimed before.
 func (in *Inbox) known(ctx context.Context, t *task, seen dedup.Seen) verdict {
 	switch {
-	case t.inDoubt && t.buried == nil && seen.Outcome == handler.Processed && !seen.Differs(t.identity.fingerprint):
-		return verdict{kind: settled, outcome: handler.Processed} // the COMMIT whose answer was lost
+	case t.inDoubt && t.buried == nil && isHandled(seen.Outcome) && !seen.Differs(t.identity.fingerprint):
+		return verdict{kind: settled, outcome: seen.Outcome} // the COMMIT whose answer was lost
 	case t.inDoubt && t.buried != nil && seen.Outcome == handler.Dead && !seen.Differs(t.identity.fingerprint):
 		in.announce(ctx, t, in.letter(t))
 		return verdict{kind: settled, outcome: handler.Dead} // likewise
@@ -190,6 +204,11 @@ func (in *Inbox) known(ctx context.Context, t *task, seen dedup.Seen) verdict {
 	default:
 		return verdict{kind: settled, outcome: handler.Duplicate}
 	}
+}
+
+// isHandled reports whether a handler's transaction can end so.
+func isHandled(o handler.Outcome) bool {
+	return o == handler.Processed || o == handler.Superseded || o == handler.Skipped
 }
 
 // commit ends the transaction. Whatever happens to ctx, the COMMIT is sent and

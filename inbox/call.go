@@ -39,7 +39,7 @@ func (*handlerTx) Rollback(context.Context) error {
 // its connection, which is cut off so that the server frees the claim.
 func (in *Inbox) call(ctx context.Context, tx *claimedTx, t *task) callResult {
 	tx.Tx = workTx(ctx, tx)
-	tx.cause = handler.Cause{Consumer: in.consumer, Message: t.msg}
+	tx.cause = in.cause(t)
 	result := in.journaled(ctx, t, func() callResult {
 		return in.guarded(handler.WithCause(ctx, &tx.cause), &tx.call, in.handle, (*handlerTx)(tx), t)
 	})
@@ -48,6 +48,11 @@ func (in *Inbox) call(ctx context.Context, tx *claimedTx, t *task) callResult {
 		_ = tx.socket.Close() // the only part of a connection that may be touched while the handler uses it
 	}
 	return result
+}
+
+// cause is what user code runs for.
+func (in *Inbox) cause(t *task) handler.Cause {
+	return handler.Cause{Consumer: in.consumer, Message: t.msg, MessageID: t.identity.id, Attempt: t.attempts + 1, Replay: t.replay != nil}
 }
 
 // prepare runs Config.Prepare, unless the message is settled already.
@@ -65,7 +70,10 @@ func (in *Inbox) prepare(ctx context.Context, t *task) verdict {
 		return in.refuse(ctx, t) // what Prepare does outside may be done already
 	}
 	prepare := func(ctx context.Context, _ pgx.Tx, msg *handler.Message) error { return in.cfg.Prepare(ctx, msg) }
-	result := in.journaled(ctx, t, func() callResult { return in.guarded(ctx, &guardedCall{}, prepare, nil, t) })
+	cause := in.cause(t)
+	result := in.journaled(ctx, t, func() callResult {
+		return in.guarded(handler.WithCause(ctx, &cause), &guardedCall{}, prepare, nil, t)
+	})
 	if result.err == nil {
 		return verdict{}
 	}

@@ -49,13 +49,15 @@ func (in *Inbox) judge(ctx context.Context, r callResult) verdict {
 	case r.expired:
 		// Past its own deadline whatever it says is a consequence of that.
 		return verdict{kind: failed, err: fmt.Errorf("%w after %s: %w", ErrHandlerTimeout, in.cfg.HandlerTimeout, err)}
+	case handler.IsInFlight(err):
+		return verdict{kind: elsewhere, err: err}
 	case handler.IsPermanent(err):
 		return verdict{kind: permanent, err: err}
 	case isCollision(err):
 		return verdict{kind: rerun, err: err}
 	case in.misprepared(err):
 		return verdict{kind: away, err: in.explainPooler(err)}
-	case r.connLost || isOutage(err):
+	case r.connLost || isOutage(err) || handler.IsOutage(err):
 		// The database may be away, or this statement or connection was the
 		// only one to suffer: a look tells.
 		if probeErr := in.probe(ctx); probeErr != nil {
@@ -173,6 +175,8 @@ func reasonOf(err error) dlq.Reason {
 		return dlq.Undecodable
 	case errors.Is(err, handler.ErrUnknownType):
 		return dlq.UnknownType
+	case errors.Is(err, handler.ErrCallUnknown):
+		return dlq.CallUnknown
 	case errors.Is(err, handler.ErrPayloadTooLarge):
 		return dlq.TooLarge
 	default:

@@ -118,7 +118,7 @@ func (in *Inbox) lead(ctx context.Context, t *task) (duplicate bool, err error) 
 		if err := in.pause(ctx, t, 0, done); err != nil {
 			return false, err
 		}
-		committed := leader.outcome == handler.Processed || leader.outcome == handler.Duplicate
+		committed := isHandled(leader.outcome) || leader.outcome == handler.Duplicate
 		sameMessage := !t.identity.surrogate && leader.identity.fingerprint == t.identity.fingerprint
 		if committed && sameMessage && t.stored == nil { // a duplicate does not take the message out of the inbox
 			return true, nil

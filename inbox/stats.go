@@ -9,6 +9,8 @@ import (
 // Stats are counts since the inbox was made, and what it does right now.
 type Stats struct {
 	Processed  int64
+	Superseded int64 // strictly older than one already handled; not run
+	Skipped    int64 // a handler decided not to run them
 	Duplicates int64
 	Mismatches int64
 	Dead       int64
@@ -42,6 +44,8 @@ func (in *Inbox) Stats() Stats {
 	running, waiting := in.lanes.counts()
 	return Stats{
 		Processed:      c.outcomes[handler.Processed].Load(),
+		Superseded:     c.outcomes[handler.Superseded].Load(),
+		Skipped:        c.outcomes[handler.Skipped].Load(),
 		Duplicates:     c.outcomes[handler.Duplicate].Load(),
 		Mismatches:     c.outcomes[handler.Mismatch].Load(),
 		Dead:           c.outcomes[handler.Dead].Load(),

@@ -90,6 +90,10 @@ var rightsOf = map[Role][]right{
 		{privileges: "SELECT, INSERT, UPDATE", object: "dead_letters"},
 		{privileges: "SELECT, INSERT, UPDATE, DELETE", object: "inbox_messages"},
 		{privileges: "SELECT, INSERT, UPDATE, DELETE", object: "attempt_journal"},
+		{privileges: "SELECT, INSERT, UPDATE", object: "calls", unchecked: true}, // not every application calls
+		{privileges: "SELECT, INSERT, UPDATE", object: "key_versions", unchecked: true},
+		{privileges: "DELETE", object: "calls", unchecked: true},
+		{privileges: "DELETE", object: "key_versions", unchecked: true},
 		{privileges: "INSERT", object: "outbox", unchecked: true},             // not every application writes events
 		{privileges: "DELETE", object: "processed_messages", unchecked: true}, // nor purges
 		{privileges: "DELETE", object: "dead_letters", unchecked: true},
@@ -111,6 +115,8 @@ var rightsOf = map[Role][]right{
 		{privileges: "SELECT", object: "dead_letters"},
 		{privileges: "SELECT", object: "inbox_messages"},
 		{privileges: "SELECT", object: "attempt_journal"},
+		{privileges: "SELECT", object: "calls"},
+		{privileges: "SELECT", object: "key_versions"},
 		{privileges: "SELECT", object: "outbox"},
 		{privileges: "SELECT", object: "relays"},
 		{privileges: "SELECT", object: "relay_leases"},
@@ -122,6 +128,7 @@ var rightsOf = map[Role][]right{
 		execute("message_id(text)"),
 		execute("fingerprint(text, bytea)"),
 		execute("outcome_name(smallint)"),
+		execute("call_state_name(smallint)"),
 		execute("as_text(bytea)"),
 		execute("shard(text, text)"),
 	},
