@@ -34,7 +34,7 @@ func ExampleGrants() {
 		log.Fatal(err)
 	}
 	// Output:
-	// -- What the operator needs, at schema version 4.
+	// -- What the operator needs, at schema version 5.
 	// GRANT USAGE ON SCHEMA "semel" TO "oncall";
 	// GRANT SELECT ON "semel".schema_migrations TO "oncall";
 	// GRANT SELECT ON "semel".consumers TO "oncall";
@@ -42,6 +42,8 @@ func ExampleGrants() {
 	// GRANT SELECT ON "semel".dead_letters TO "oncall";
 	// GRANT SELECT ON "semel".inbox_messages TO "oncall";
 	// GRANT SELECT ON "semel".attempt_journal TO "oncall";
+	// GRANT SELECT ON "semel".calls TO "oncall";
+	// GRANT SELECT ON "semel".key_versions TO "oncall";
 	// GRANT SELECT ON "semel".outbox TO "oncall";
 	// GRANT SELECT ON "semel".relays TO "oncall";
 	// GRANT SELECT ON "semel".relay_leases TO "oncall";
@@ -53,6 +55,7 @@ func ExampleGrants() {
 	// GRANT EXECUTE ON FUNCTION "semel".message_id(text) TO "oncall";
 	// GRANT EXECUTE ON FUNCTION "semel".fingerprint(text, bytea) TO "oncall";
 	// GRANT EXECUTE ON FUNCTION "semel".outcome_name(smallint) TO "oncall";
+	// GRANT EXECUTE ON FUNCTION "semel".call_state_name(smallint) TO "oncall";
 	// GRANT EXECUTE ON FUNCTION "semel".as_text(bytea) TO "oncall";
 	// GRANT EXECUTE ON FUNCTION "semel".shard(text, text) TO "oncall";
 }

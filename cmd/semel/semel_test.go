@@ -152,7 +152,7 @@ func TestCommandLine_Refused(t *testing.T) {
 		{name: "StrayArgument", args: []string{"migrate", "up", "now"}, code: 2, want: `semel migrate up takes no argument, but got "now"`},
 		{name: "TerminalCodesInArgument", args: []string{"\x1b[2J"}, code: 2, want: `semel has no command "\x1b[2J"`},
 		{name: "SchemaTooLong", args: []string{"migrate", "print", "-schema", strings.Repeat("x", 64)}, code: 2, want: "64 bytes, PostgreSQL allows 63"},
-		{name: "UpTooFar", args: []string{"migrate", "up", "-to", "99"}, code: 2, want: "-to 99: the versions to go up to are 1 to 4"},
+		{name: "UpTooFar", args: []string{"migrate", "up", "-to", "99"}, code: 2, want: "-to 99: the versions to go up to are 1 to 5"},
 		{name: "DownWithoutTarget", args: []string{"migrate", "down", "-yes"}, code: 2, want: "say with -to how far to go down"},
 		{name: "PrintWrongWay", args: []string{"migrate", "print", "-from", "1", "-to", "0"}, code: 2, want: "there is no way up from version 1 to 0"},
 		{name: "GrantsToNobody", args: []string{"migrate", "grants"}, code: 2, want: "name a database role: -application, -operator or -relay"},
