@@ -39,11 +39,12 @@ COMMENT ON COLUMN semel.calls.epoch IS 'Rises with each owner: what an earlier o
 COMMENT ON COLUMN semel.calls.generation IS 'Part of the idempotency key. It rises only after a failure that the provider has told, and by a person''s decision.';
 COMMENT ON COLUMN semel.calls.state IS 'A number, see call_state_name(smallint).';
 COMMENT ON COLUMN semel.calls.message_text IS 'The message''s id as the producer wrote it, where it is no UUID.';
-COMMENT ON COLUMN semel.calls.result_codec IS 'Under what the result was encoded. NULL: it stands as it came.';
+COMMENT ON COLUMN semel.calls.result_codec IS 'The key under which the result was encoded. NULL: it stands as it came.';
+COMMENT ON COLUMN semel.calls.error IS 'What the last attempt said. Of a call that is done: why its result was not kept.';
 
--- What nobody knows the end of.
+-- What nobody knows the end of: few, for those who look and for the purge.
 CREATE INDEX calls_open_idx
-    ON semel.calls (consumer_id, updated_at)
+    ON semel.calls (consumer_id, message_id)
     WHERE state IN (1, 4);
 
 CREATE FUNCTION semel.call_state_name(state smallint) RETURNS text
@@ -54,19 +55,22 @@ CREATE FUNCTION semel.call_state_name(state smallint) RETURNS text
         WHEN 2 THEN 'done'
         WHEN 3 THEN 'failed'
         WHEN 4 THEN 'unknown'
+        WHEN 5 THEN 'ready'
         ELSE 'state ' || state
     END;
 
-COMMENT ON FUNCTION semel.call_state_name(smallint) IS 'What has become of a call: started (nobody has told its end yet), done, failed (the provider said so), unknown (a person has to look).';
+COMMENT ON FUNCTION semel.call_state_name(smallint) IS 'What has become of a call: started (nobody has told its end yet), done, failed (the provider or a person said so), unknown (a person has to look), ready (it may be made under its key: nothing was sent, or a person wants it again).';
 
 CREATE TABLE semel.key_versions (
     version     bigint      NOT NULL,
     previous    bigint,
-    updated_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    known_from  bigint      NOT NULL,
     gaps        bigint      NOT NULL DEFAULT 0,
+    updated_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     message_id  uuid        NOT NULL,
     key_id      uuid        NOT NULL,
     consumer_id int         NOT NULL,
+    kind        text        NOT NULL DEFAULT '',
     key         bytea       NOT NULL,
     CONSTRAINT key_versions_pkey PRIMARY KEY (consumer_id, key_id)
 ) WITH (
@@ -77,6 +81,13 @@ CREATE TABLE semel.key_versions (
 COMMENT ON TABLE semel.key_versions IS 'The highest version that each consumer handled of each entity: what is older is superseded.';
 COMMENT ON COLUMN semel.key_versions.version IS 'A sequence number, or microseconds since 1970 where versions are times.';
 COMMENT ON COLUMN semel.key_versions.previous IS 'The version before it.';
-COMMENT ON COLUMN semel.key_versions.gaps IS 'Versions that were passed over.';
+COMMENT ON COLUMN semel.key_versions.known_from IS 'Versions up to this one were never waited for.';
+COMMENT ON COLUMN semel.key_versions.gaps IS 'Versions that were passed over and have not come since, where they are counted.';
 COMMENT ON COLUMN semel.key_versions.message_id IS 'The message that brought the version.';
-COMMENT ON COLUMN semel.key_versions.key_id IS 'Hash of the key: an index entry must not be as long as a key may be.';
+COMMENT ON COLUMN semel.key_versions.key_id IS 'Hash of kind and key: an index entry must not be as long as a key may be.';
+COMMENT ON COLUMN semel.key_versions.kind IS 'What the entity is, where a consumer hears of several kinds.';
+
+-- No column of it changes with a version that follows its last: such updates stay on their page.
+CREATE INDEX key_versions_consumer_id_idx
+    ON semel.key_versions (consumer_id)
+    WHERE gaps > 0;
