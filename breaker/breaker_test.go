@@ -15,7 +15,7 @@ func TestBreaker(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		var changes []breaker.State
-		b := breaker.New("broker", breaker.Config{Failures: 2, OpenFor: time.Second, OnChange: func(_, to breaker.State) { changes = append(changes, to) }})
+		b := breaker.New("broker", breaker.Config{Failures: 2, OpenFor: time.Second, OpenMax: time.Second, OnChange: func(_, to breaker.State) { changes = append(changes, to) }})
 		call := func(ok bool) error {
 			done, err := b.Allow()
 			if err == nil {

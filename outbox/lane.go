@@ -60,7 +60,10 @@ func (r *relayRun) lane(kind string) *lane {
 			landed: make(chan struct{}, 1),
 			pause:  jitter.New(50*time.Millisecond, time.Second),
 		}
-		l.breaker = breaker.New("outbox "+kind, breaker.Config{OnChange: func(from, to breaker.State) { r.breakerChanged(kind, from, to) }})
+		l.breaker = breaker.New("outbox "+kind, breaker.Config{
+			OpenMax:  2 * time.Second, // events are to go out soon after the broker is back
+			OnChange: func(from, to breaker.State) { r.breakerChanged(kind, from, to) },
+		})
 		r.lanes[kind] = l
 	}
 	return l
