@@ -17,6 +17,12 @@
 // decides. A second copy waits for the first transaction and gets the message
 // if that rolls back. There is no check before the act, and no lease.
 //
+// # Versions
+//
+// A message that was handled may still have been overtaken: it says what a newer
+// one has changed since. [VersionGuard] is a middleware that has such a message
+// end as superseded, where every message carries the whole state.
+//
 // # What it does not do
 //
 // A duplicate is recognised as long as its row is kept. A message claimed in

@@ -45,35 +45,40 @@ type PurgeConfig struct {
 // transaction of its own, so db is a pool or a connection and no transaction.
 // The purge rests between batches to leave room for the consumers.
 func (s Store) Purge(ctx context.Context, db DB, retention time.Duration, cfg PurgeConfig) (deleted int64, err error) {
+	deleted, err = s.purge(ctx, db, "processed_messages", s.queries().purge, retention, cfg)
+	if err != nil {
+		return deleted, fmt.Errorf("purge what was handled more than %s ago (%d deleted): %w", retention, deleted, err)
+	}
+	return deleted, nil
+}
+
+// purge walks a table and deletes what is older than retention.
+func (s Store) purge(ctx context.Context, db DB, table, query string, retention time.Duration, cfg PurgeConfig) (deleted int64, err error) {
 	if retention < MinRetention {
-		return 0, fmt.Errorf("purge what was handled: retention is %s; it must be at least %s", retention, MinRetention)
+		return 0, fmt.Errorf("retention is %s; it must be at least %s", retention, MinRetention)
 	}
 	if cfg.Batch == 0 {
 		cfg.Batch = defaultPurgeBatch
 	}
 	if cfg.Batch < 0 {
-		return 0, fmt.Errorf("purge what was handled: batch %d must not be negative", cfg.Batch)
+		return 0, fmt.Errorf("batch %d must not be negative", cfg.Batch)
 	}
 	var consumer pgtype.Int4
 	if cfg.Consumer != "" {
 		if err := CheckConsumer(cfg.Consumer); err != nil {
-			return 0, fmt.Errorf("purge what consumer %.64q handled: %w", cfg.Consumer, err)
+			return 0, fmt.Errorf("consumer %.64q: %w", cfg.Consumer, err)
 		}
 		consumer = pgtype.Int4{Int32: ConsumerID(cfg.Consumer), Valid: true}
 	}
 	var before time.Time
 	var blocks int64
-	err = db.QueryRow(ctx, s.queries().purgeStart, retention, s.queries().schema).Scan(&before, &blocks)
-	if err == nil {
-		deleted, err = heapwalk.Walk(ctx, blocks, cfg.Batch, func(ctx context.Context, from, to pgtype.TID, limit int) (found, gone int64, err error) {
-			err = db.QueryRow(ctx, s.queries().purge, from, to, before, limit, consumer).Scan(&found, &gone)
-			return found, gone, err
-		}, cfg.Progress)
+	if err := db.QueryRow(ctx, s.queries().purgeStart, retention, s.queries().schema, table).Scan(&before, &blocks); err != nil {
+		return 0, err
 	}
-	if err != nil {
-		return deleted, fmt.Errorf("purge what was handled more than %s ago (%d deleted): %w", retention, deleted, err)
-	}
-	return deleted, nil
+	return heapwalk.Walk(ctx, blocks, cfg.Batch, func(ctx context.Context, from, to pgtype.TID, limit int) (found, gone int64, err error) {
+		err = db.QueryRow(ctx, query, from, to, before, limit, consumer).Scan(&found, &gone)
+		return found, gone, err
+	}, cfg.Progress)
 }
 
 // TakePurgeTurn reports whether the caller may purge what consumer handled: yes

@@ -23,6 +23,7 @@ type queries struct {
 	claim, claimTimed, reclaimTimed, reopen, claimMany, seenMany, seen, consumerName, register string
 	purgeTurn, purgeStart, purge, watermark                                                    string
 	settingsNote, settingsLoad, end                                                            string
+	guard, guardFill, version, gaps, purgeVersions                                             string
 }
 
 //go:embed queries/claim.sql
@@ -73,6 +74,21 @@ var settingsLoadSQL string
 //go:embed queries/end.sql
 var endSQL string
 
+//go:embed queries/guard.sql
+var guardSQL string
+
+//go:embed queries/guard_fill.sql
+var guardFillSQL string
+
+//go:embed queries/version.sql
+var versionSQL string
+
+//go:embed queries/gaps.sql
+var gapsSQL string
+
+//go:embed queries/purge_versions.sql
+var purgeVersionsSQL string
+
 var defaultQueries = newQueries(schema.Default)
 
 // NewStore returns the store of another schema than the default.
@@ -99,9 +115,15 @@ func newQueries(schemaName string) *queries {
 		purgeTurn:    schema.Qualify(purgeTurnSQL, schemaName),
 		purgeStart:   schema.Qualify(purgeStartSQL, schemaName),
 		purge:        schema.Qualify(purgeSQL, schemaName),
-		end:          schema.Qualify(endSQL, schemaName),
-		settingsNote: schema.Qualify(settingsNoteSQL, schemaName),
-		settingsLoad: schema.Qualify(settingsLoadSQL, schemaName),
+
+		purgeVersions: schema.Qualify(purgeVersionsSQL, schemaName),
+		end:           schema.Qualify(endSQL, schemaName),
+		guard:         schema.Qualify(guardSQL, schemaName),
+		guardFill:     schema.Qualify(guardFillSQL, schemaName),
+		version:       schema.Qualify(versionSQL, schemaName),
+		gaps:          schema.Qualify(gapsSQL, schemaName),
+		settingsNote:  schema.Qualify(settingsNoteSQL, schemaName),
+		settingsLoad:  schema.Qualify(settingsLoadSQL, schemaName),
 	}
 }
 
