@@ -14,6 +14,10 @@
 // an answer, is what a proof counts; and the provider that starts again with it
 // knows what the one before it has done.
 //
+// A client has to look whether an answer is one to its question: what a provider
+// sends behind an answer, net/http can take for the answer to the next request on
+// that connection.
+//
 // A client that sends "Prefer: processing" gets a 102 once its request is in the
 // ledger, and so knows what no client knows otherwise: that it was heard.
 package provider

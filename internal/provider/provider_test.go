@@ -2,11 +2,13 @@ package provider_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -154,7 +156,10 @@ func TestProvider_Faults(t *testing.T) {
 
 				require.Equal(t, tt.status == 0, r.err != nil, "%v", r.err)
 				require.Equal(t, tt.status, r.status)
-				b.client.Timeout = 10 * time.Second
+				if tt.fault == provider.ResetBefore || tt.fault == provider.ResetAfter {
+					require.ErrorIs(t, r.err, syscall.ECONNRESET)
+				}
+				b.withClient(t) // net/http may take what comes behind an answer for the next one
 				if tt.fault == provider.Late {
 					if key != "" {
 						r := b.post(t, key, invoice)
@@ -217,6 +222,10 @@ func TestProvider_Seed(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, again.Close()) })
 	require.Equal(t, one.own.Counts(), again.Counts())
+	server := httptest.NewServer(again)
+	t.Cleanup(server.Close)
+	one.url = server.URL
+	require.NotEqual(t, first, fates(one))
 }
 
 func TestNew_TornLine(t *testing.T) {
