@@ -1,0 +1,17 @@
+-- Records that a call was done in generation $4. That is true whoever has it in hand
+-- now, so an owner whose lease is over may say so too; but it changes nothing that
+-- was decided meanwhile: done, failed, a higher generation. No row: so it is.
+-- Locks: the row. Index: calls_pkey.
+UPDATE semel.calls AS c
+SET state = 2, -- done
+    result = $5::bytea,
+    result_codec = $6::text,
+    error = $7::text,
+    lease_owner = NULL,
+    lease_until = NULL,
+    updated_at = clock_timestamp()
+WHERE c.consumer_id = $1::int
+  AND c.message_id = $2::uuid
+  AND c.step = $3::text
+  AND c.generation = $4::int
+  AND c.state IN (1, 4, 5) -- started, unknown, ready
