@@ -35,7 +35,7 @@ const (
 	failed
 	late
 
-	settled // and, behind it, one for each outcome
+	settled    // and, behind it, one for each outcome
 	lastEnding = settled + ending(handler.Mismatch)
 )
 
