@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/handler"
@@ -107,13 +105,6 @@ func New(pool *pgxpool.Pool, cfg Config) (*Ledger, error) {
 		return nil, fmt.Errorf("configure ledger of calls: %w", err)
 	}
 	return &Ledger{pool: pool, cfg: cfg, q: newQueries(cfg.Schema)}, nil
-}
-
-// querier is a pool, a connection or a transaction.
-type querier interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 func (l *Ledger) trace(ctx context.Context, p Point, c Call) {
