@@ -4,6 +4,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/msgrow"
 )
 
@@ -14,11 +15,12 @@ func decode(row pgx.CollectableRow) (Letter, error) {
 		l                                                      Letter
 		message                                                msgrow.Row
 		messageID                                              pgtype.UUID
+		outcome                                                pgtype.Int2
 		firstFailed, lastFailed, created, resolved, redactedAt pgtype.Timestamptz
 	)
 	own := []any{
 		&l.ID, &l.Consumer, &l.State, &l.Owner, &l.DecidedBy, &l.Count, &created, &resolved, &redactedAt,
-		&l.ConsumerID, &messageID, &l.Fingerprint, &l.Reason, &l.Attempts, &firstFailed, &lastFailed, &l.Errors,
+		&l.ConsumerID, &messageID, &l.Fingerprint, &l.Reason, &l.Attempts, &firstFailed, &lastFailed, &l.Errors, &outcome,
 	}
 	if err := row.Scan(append(own, message.Targets()...)...); err != nil {
 		return Letter{}, err
@@ -26,6 +28,7 @@ func decode(row pgx.CollectableRow) (Letter, error) {
 	payload := message.Payload()
 	l.KeyID, l.Encoded = payload.KeyID, payload.Encoded && payload.Bytes != nil
 	l.MessageID, l.Message, l.Altered = messageID.Bytes, message.Message(), message.Altered()
+	l.Outcome = handler.Outcome(outcome.Int16)
 	l.FirstFailedAt, l.LastFailedAt = msgrow.UTC(firstFailed), msgrow.UTC(lastFailed)
 	l.CreatedAt, l.ResolvedAt, l.RedactedAt = msgrow.UTC(created), msgrow.UTC(resolved), msgrow.UTC(redactedAt)
 	return l, nil

@@ -75,6 +75,11 @@ type Letter struct {
 	// State is what has become of it. [Store.Add] opens it.
 	State State
 
+	// Outcome is how its message ended when it was handled after all: one that is
+	// superseded or skipped has had no effect. 0 while it is not resolved, once that
+	// is purged, in [Store.Add] and from [Store.List].
+	Outcome handler.Outcome
+
 	// Owner is who looks after it, "" if nobody does.
 	Owner string
 

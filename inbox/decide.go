@@ -35,7 +35,14 @@ var decisionLimits = dedup.NewLimits(5*time.Second, time.Minute)
 //
 // The error wraps [ErrNoDeadLetter] or [ErrRedacted] where that is why.
 func (s Store) Replay(ctx context.Context, db DB, id int64, by string) error {
-	return s.decide(ctx, db, id, "replay", func(ctx context.Context, letter *dlq.Letter) error {
+	_, err := s.replay(ctx, db, id, by)
+	return err
+}
+
+// replay also returns under what the message is claimed again.
+func (s Store) replay(ctx context.Context, db DB, id int64, by string) (claimed dedup.ID, err error) {
+	err = s.decide(ctx, db, id, "replay", func(ctx context.Context, letter *dlq.Letter) error {
+		claimed = replayID(letter)
 		switch letter.State {
 		case dlq.Replaying:
 			if waiting, err := s.isWaiting(ctx, db, letter); waiting || err != nil {
@@ -46,6 +53,7 @@ func (s Store) Replay(ctx context.Context, db DB, id int64, by string) error {
 		}
 		return s.enqueue(ctx, db, letter, by, nil, 0)
 	})
+	return claimed, err
 }
 
 // isWaiting reports whether the message of a dead letter is in the inbox.

@@ -26,7 +26,8 @@ import (
 //
 // Two who replay the same dead letter get one effect: the second outcome is
 // Duplicate. Replaying a mismatch runs the second payload as a message of its
-// own. The outcome is Processed, Duplicate, Stored or Dead. An error wraps
+// own. The outcome is Processed, Superseded, Skipped, Duplicate, Stored or Dead:
+// Superseded says that nothing was done, because something newer was. An error wraps
 // [ErrNoDeadLetter], [ErrRedacted] or [handler.ErrCodec] (the payload cannot be
 // decoded here; nothing was done), or is one of those of [Inbox.Process]; if that
 // came after the replay had begun, a worker goes on with it.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/dedup"
 )
 
 const (
@@ -50,8 +52,9 @@ type Replayed struct {
 	Refused []RefusedReplay
 
 	// Of those begun: Waiting are in the inbox still, Handled have had their
-	// effect, DiedAgain are open again.
-	Waiting, Handled, DiedAgain int64
+	// effect, DiedAgain are open again. Superseded and Skipped have had none, since
+	// their handler ended them so: what they say was overtaken, or is not wanted.
+	Waiting, Handled, DiedAgain, Superseded, Skipped int64
 }
 
 // RefusedReplay is a dead letter that could not be replayed, and why.
@@ -90,6 +93,8 @@ type bulkReplay struct {
 	db    DB
 	cfg   ReplayAllConfig
 	done  Replayed
+
+	claimed []dedup.ID // under what those begun are claimed again
 }
 
 func (b *bulkReplay) run(ctx context.Context, ids []int64) error {
@@ -113,10 +118,10 @@ func (b *bulkReplay) run(ctx context.Context, ids []int64) error {
 				next = looked // what was not done meanwhile is not made up for
 			}
 		}
-		err := b.store.Replay(ctx, b.db, id, b.cfg.By)
+		claimed, err := b.store.replay(ctx, b.db, id, b.cfg.By)
 		switch {
 		case err == nil:
-			b.done.Begun = append(b.done.Begun, id)
+			b.done.Begun, b.claimed = append(b.done.Begun, id), append(b.claimed, claimed)
 		case errors.Is(err, ErrNoDeadLetter) || errors.Is(err, ErrRedacted):
 			b.done.Refused = append(b.done.Refused, RefusedReplay{ID: id, Err: err})
 		default:
@@ -129,9 +134,9 @@ func (b *bulkReplay) run(ctx context.Context, ids []int64) error {
 // look finds out what has become of the replays that began.
 func (b *bulkReplay) look(ctx context.Context) error {
 	d := &b.done
-	rows, err := b.db.Query(ctx, b.store.tables().rows.replayed, d.Begun)
+	rows, err := b.db.Query(ctx, b.store.tables().rows.replayed, d.Begun, b.claimed)
 	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&d.Waiting, &d.Handled, &d.DiedAgain}, func() error { return nil })
+		_, err = pgx.ForEachRow(rows, []any{&d.Waiting, &d.Handled, &d.DiedAgain, &d.Superseded, &d.Skipped}, func() error { return nil })
 	}
 	if err != nil {
 		return fmt.Errorf("look at what has become of them: %w", err)

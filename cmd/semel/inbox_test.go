@@ -319,7 +319,7 @@ func TestDLQ_ReplayMany(t *testing.T) {
 
 	// Mended, but nobody works the inbox.
 	s.mended.Store(true)
-	require.JSONEq(t, `{"chosen": 12, "begun": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "refused": [], "handled": 0, "died_again": 0, "waiting": 12, "stopped": false}`,
+	require.JSONEq(t, `{"chosen": 12, "begun": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], "refused": [], "handled": 0, "superseded": 0, "skipped": 0, "died_again": 0, "waiting": 12, "stopped": false}`,
 		works(t, s.db, "dlq", "replay", "-owner", "ann", "-rate", "1000/s", "-yes", "-json"))
 	s.works(t)
 	require.Eventually(t, func() bool { return len(s.effects(t)) == 12 }, deadline, tick)

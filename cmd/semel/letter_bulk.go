@@ -102,8 +102,17 @@ func (c *call) bulkProgress(n int) func(inbox.Replayed) {
 	}
 }
 
+// outcome says what has become of those begun. What had no effect is told where
+// there is any.
 func outcome(d inbox.Replayed) string {
-	return fmt.Sprintf("%d handled, %d died again, %d wait", d.Handled, d.DiedAgain, d.Waiting)
+	text := fmt.Sprintf("%d handled, ", d.Handled)
+	if d.Superseded > 0 {
+		text += fmt.Sprintf("%d superseded by newer ones, ", d.Superseded)
+	}
+	if d.Skipped > 0 {
+		text += fmt.Sprintf("%d skipped by their handler, ", d.Skipped)
+	}
+	return text + fmt.Sprintf("%d died again, %d wait", d.DiedAgain, d.Waiting)
 }
 
 // reportBulk says what was done, and why the rest was not.
@@ -115,7 +124,7 @@ func (c *call) reportBulk(r *replay, n int, d inbox.Replayed, stopped error) err
 		}
 		out := object{
 			"chosen": n, "begun": d.Begun, "refused": refused,
-			"handled": d.Handled, "died_again": d.DiedAgain, "waiting": d.Waiting, "stopped": stopped != nil,
+			"handled": d.Handled, "superseded": d.Superseded, "skipped": d.Skipped, "died_again": d.DiedAgain, "waiting": d.Waiting, "stopped": stopped != nil,
 		}
 		if err := writeJSON(c.stdout, out); err != nil {
 			return err

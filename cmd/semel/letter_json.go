@@ -17,6 +17,9 @@ func summary(l *dlq.Letter) object {
 	if l.Fingerprint != nil {
 		out["fingerprint"] = strconv.FormatInt(*l.Fingerprint, 10) // more digits than a JSON number is sure to keep
 	}
+	if l.Outcome != 0 {
+		out["outcome"] = l.Outcome.String()
+	}
 	out.putText("owner", l.Owner)
 	out.putText("decided_by", l.DecidedBy)
 	out.putText("altered", l.Altered)

@@ -47,6 +47,7 @@ func printLetter(w io.Writer, l *dlq.Letter) {
 	field("consumer", consumerName(l))
 	field("reason", string(l.Reason))
 	field("state", string(l.State))
+	field("outcome", ended(l.Outcome))
 	field("owner", l.Owner)
 	field("copies", strconv.FormatInt(l.Count, 10))
 	field("attempts", strconv.Itoa(l.Attempts))
@@ -69,6 +70,19 @@ func printLetter(w io.Writer, l *dlq.Letter) {
 		return
 	}
 	content{l.Message.Headers, l.Message.Payload, l.Encoded, l.KeyID}.print(w)
+}
+
+// ended says how a message ended that was handled after all, "" if nobody knows.
+func ended(o handler.Outcome) string {
+	switch o {
+	case 0:
+		return ""
+	case handler.Superseded:
+		return o.String() + ": something newer had been handled, so this had no effect"
+	case handler.Skipped:
+		return o.String() + ": its handler did not want it, so this had no effect"
+	}
+	return o.String()
 }
 
 // printMessage shows what a message has besides headers and payload.

@@ -6,7 +6,7 @@ SELECT
     d.id, coalesce(c.name, '') AS consumer, d.state, coalesce(d.owner, '') AS owner, coalesce(d.decided_by, '') AS decided_by,
     d.count, d.created_at, d.resolved_at, d.redacted_at,
     d.consumer_id, d.message_id, d.fingerprint, d.reason, d.attempts, d.first_failed_at,
-    d.last_failed_at, d.errors,
+    d.last_failed_at, d.errors, NULL::smallint AS outcome,
     d.message_text, d.raw_id, d.message_type, d.key, d.message_version, d.correlation_id,
     d.causation_id, d.source, d.content_type, d.occurred_at,
     NULL::bytea AS payload, NULL::text[] AS header_names, NULL::bytea[] AS header_values,
