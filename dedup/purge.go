@@ -36,8 +36,9 @@ type PurgeConfig struct {
 // would be handled as a new one. Retention must be longer than every way by
 // which an id can come back, and at least [MinRetention].
 //
-// A message that is stored to be handled later, or that has a dead letter which
-// is neither resolved nor discarded, stays. The time of the latest row that was
+// A message that is stored to be handled later, that has a dead letter which is
+// neither resolved nor discarded, or that has made a call of which nobody knows the
+// end, stays. The other calls to the outside go with their messages. The time of the latest row that was
 // deleted is noted for its consumer (consumers.purged_before), so that a very
 // old message can be told from one that was never seen.
 //

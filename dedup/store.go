@@ -21,7 +21,7 @@ type Store struct {
 type queries struct {
 	schema                                                                                     string // its name
 	claim, claimTimed, reclaimTimed, reopen, claimMany, seenMany, seen, consumerName, register string
-	purgeTurn, purgeStart, purge, watermark                                                    string
+	purgeTurn, purgeStart, purge, purgeCalls, watermark                                        string
 	settingsNote, settingsLoad, end                                                            string
 	guard, guardFill, version, gaps, purgeVersions                                             string
 }
@@ -64,6 +64,9 @@ var purgeStartSQL string
 
 //go:embed queries/purge.sql
 var purgeSQL string
+
+//go:embed queries/purge_calls.sql
+var purgeCallsSQL string
 
 //go:embed queries/settings_note.sql
 var settingsNoteSQL string
@@ -115,6 +118,7 @@ func newQueries(schemaName string) *queries {
 		purgeTurn:    schema.Qualify(purgeTurnSQL, schemaName),
 		purgeStart:   schema.Qualify(purgeStartSQL, schemaName),
 		purge:        schema.Qualify(purgeSQL, schemaName),
+		purgeCalls:   schema.Qualify(purgeCallsSQL, schemaName),
 
 		purgeVersions: schema.Qualify(purgeVersionsSQL, schemaName),
 		end:           schema.Qualify(endSQL, schemaName),

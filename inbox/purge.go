@@ -33,6 +33,11 @@ func (in *Inbox) purge(ctx context.Context) {
 			if forgets {
 				purged, err = in.store.Purge(ctx, in.pool, in.cfg.Retention, dedup.PurgeConfig{Consumer: in.consumer, Progress: goesOn})
 				if err == nil {
+					var calls int64 // of messages that have no row
+					calls, err = in.store.PurgeCalls(ctx, in.pool, in.cfg.Retention, dedup.PurgeConfig{Consumer: in.consumer, Progress: goesOn})
+					purged += calls
+				}
+				if err == nil {
 					err = in.purgeJournal(ctx)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -95,8 +96,17 @@ func inboxPurge(ctx context.Context, c *call) error {
 		}
 		will := fmt.Sprintf("deletes the records of %s more than %s ago\n", what, ageText(p.older))
 		return c.purge(p, will, func(progress func(int64, float64)) ([]tally, error) {
-			deleted, err := dedup.NewStore(c.schema).Purge(ctx, conn, p.older, dedup.PurgeConfig{Consumer: *consumer, Batch: p.batch, Progress: progress})
-			return []tally{{"deleted", deleted}}, err
+			store, cfg := dedup.NewStore(c.schema), dedup.PurgeConfig{Consumer: *consumer, Batch: p.batch, Progress: progress}
+			deleted, err := store.Purge(ctx, conn, p.older, cfg)
+			if err != nil {
+				return nil, err
+			}
+			calls, err := store.PurgeCalls(ctx, conn, p.older, cfg) // of messages that have no row
+			tallies := []tally{{"deleted", deleted}}
+			if calls > 0 {
+				tallies = append(tallies, tally{"calls deleted", calls})
+			}
+			return tallies, err
 		})
 	})
 }
@@ -121,7 +131,7 @@ func (c *call) purge(p *purge, will string, do func(progress func(int64, float64
 	}
 	out := object{}
 	for _, t := range tallies {
-		out[t.done] = t.n
+		out[strings.ReplaceAll(t.done, " ", "_")] = t.n
 		if !p.asJSON {
 			fmt.Fprintf(c.stdout, "%d %s\n", t.n, t.done)
 		}
