@@ -43,6 +43,12 @@ func childMain() int {
 	}
 	defer pool.Close()
 	stdin := bufio.NewReader(os.Stdin)
+	if os.Getenv(childEnv) == childVersions {
+		return childWritesVersions(ctx, pool, os.Getenv("SEMEL_INBOX_TEST_SCHEMA"), func() {
+			fmt.Println("ready")
+			_, _ = stdin.ReadString('\n')
+		})
+	}
 	h, cfg, copies := handler.Func(effect), inbox.Config{Schema: os.Getenv("SEMEL_INBOX_TEST_SCHEMA")}, 25
 	if os.Getenv(childEnv) == childFrozen {
 		copies = 1

@@ -63,6 +63,11 @@ func catalogue() []plant {
 		{"replay-without-claim", []proof{ // whoever replays believes to be the only one
 			unit("./inbox", "TestReplay_Twice"),
 		}},
+		{"guard-lets-older-run", []proof{ // an older state is written over a newer one
+			unit("./dedup", "TestVersionGuard_ManyAtOnce"),
+			unit("./inbox", "TestVersionGuard_DeletedBeforeUpdated"),
+			unit("./inbox", "TestVersionGuard_TwoProcesses"),
+		}},
 		{"mark-before-confirm", []proof{
 			unit("./outbox", "TestRelay_MarksAfterTheConfirm"),
 			relays("after-send", "(lost|reordered)"),
