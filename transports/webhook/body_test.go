@@ -1,0 +1,193 @@
+package webhook_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/semel-go/semel/transports/webhook"
+)
+
+const patience = time.Minute
+
+// served is a handler behind a real server, spoken to byte by byte.
+func served(t *testing.T, b *testBundle) net.Conn {
+	t.Helper()
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	return conn
+}
+
+func send(t *testing.T, conn net.Conn, format string, args ...any) {
+	t.Helper()
+	_, err := fmt.Fprintf(conn, format, args...)
+	require.NoError(t, err)
+}
+
+func answer(t *testing.T, conn net.Conn) (status int, text string) {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, response.Body.Close()) }()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, strings.TrimSpace(string(raw))
+}
+
+// A body that says it is too large is refused before a byte of it is read, and its
+// sender is not waited for.
+func TestBody_DeclaredTooLarge(t *testing.T) {
+	t.Parallel()
+
+	p := providers()[0]
+	b := setup(t, p.preset(p.secrets[0]), webhook.Config{ReadTimeout: 100 * time.Millisecond})
+	conn := served(t, b)
+
+	send(t, conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", 1<<20+1)
+
+	status, text := answer(t, conn)
+	require.Equal(t, http.StatusRequestEntityTooLarge, status)
+	require.Equal(t, "body is too large", text)
+	_, err := conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "the connection is closed")
+}
+
+// One that does not say so is read up to the limit.
+func TestBody_TooLarge(t *testing.T) {
+	t.Parallel()
+
+	for _, size := range []int{100, 101, 5000} {
+		p := providers()[0]
+		preset := p.preset(p.secrets[0])
+		b := setup(t, preset, webhook.Config{MaxBody: 100})
+		r := p.request(t, preset, strings.Repeat("x", size), signedAt)
+		r.ContentLength = -1
+		r.Header.Del("Content-Length")
+
+		w := b.serve(r)
+
+		if size == 100 {
+			require.Equal(t, http.StatusOK, w.Code)
+			continue
+		}
+		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+		require.Equal(t, webhook.Stats{TooLarge: 1}, b.Stats())
+		require.Empty(t, b.shelf.stored())
+	}
+}
+
+// A sender that says nothing holds nothing: not while its body is read, and not while
+// it is refused.
+func TestBody_Slow(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, head string
+		status     int
+	}{
+		{name: "Body", head: "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", status: http.StatusRequestTimeout},
+		{name: "Chunk", head: "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{", status: http.StatusRequestTimeout},
+		{name: "Refused", head: "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{", status: http.StatusMethodNotAllowed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			p := providers()[0]
+			b := setup(t, p.preset(p.secrets[0]), webhook.Config{ReadTimeout: 100 * time.Millisecond})
+			conn := served(t, b)
+
+			send(t, conn, "%s", tt.head)
+
+			status, _ := answer(t, conn)
+			require.Equal(t, tt.status, status)
+			_, err := conn.Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF, "the connection is closed")
+			require.Empty(t, b.shelf.stored())
+		})
+	}
+}
+
+// A body that is broken off or wrongly framed is none.
+func TestBody_Torn(t *testing.T) {
+	t.Parallel()
+
+	p := providers()[0]
+	b := setup(t, p.preset(p.secrets[0]), webhook.Config{})
+	conn := served(t, b)
+
+	send(t, conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+
+	status, text := answer(t, conn)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Equal(t, "body could not be read", text)
+	require.Equal(t, webhook.Stats{Torn: 1}, b.Stats())
+
+	r := p.unsigned("")
+	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"id":`), broken{}))
+	b.requireRefused(t, http.StatusBadRequest, "body could not be read", r)
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset with some content") }
+
+// Case H2: chunked. The frames are the connection's, the bytes in them the provider's.
+func TestBody_Chunked(t *testing.T) {
+	t.Parallel()
+
+	eachProvider(t, func(t *testing.T, p provider) {
+		preset := p.preset(p.secrets[0])
+		b := setup(t, preset, webhook.Config{})
+		conn := served(t, b)
+		send(t, conn, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n")
+		for name, lines := range p.request(t, preset, body, signedAt).Header {
+			send(t, conn, "%s: %s\r\n", name, lines[0])
+		}
+		send(t, conn, "\r\n")
+		for i := range len(body) {
+			send(t, conn, "1\r\n%s\r\n", body[i:i+1])
+		}
+		send(t, conn, "0\r\n\r\n")
+
+		status, text := answer(t, conn)
+
+		require.Equal(t, http.StatusOK, status, text)
+		require.Empty(t, text)
+		require.Equal(t, body, string(b.shelf.stored()[0].Payload))
+	})
+}
+
+// The deadline of one body is not that of the next request on the connection, nor of
+// the time that storing takes.
+func TestBody_DeadlineEnds(t *testing.T) {
+	t.Parallel()
+
+	p := providers()[0]
+	preset := p.preset(p.secrets[0])
+	const readTimeout = 100 * time.Millisecond
+	b := setup(t, preset, webhook.Config{ReadTimeout: readTimeout})
+	conn := served(t, b)
+	for range 3 {
+		r := p.request(t, preset, body, signedAt)
+		require.NoError(t, r.Write(conn))
+		status, text := answer(t, conn)
+		require.Equal(t, http.StatusOK, status, text)
+		quiet := time.NewTimer(2 * readTimeout) // what is tested is that time passes
+		<-quiet.C
+	}
+	require.Equal(t, webhook.Stats{Stored: 1, Duplicate: 2}, b.Stats())
+}
