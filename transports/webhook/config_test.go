@@ -84,7 +84,7 @@ func TestNewHandler_BadConfig(t *testing.T) {
 			"Timeout is 1ms; it must be between 10ms and 5m0s", "ReadTimeout is -1ns", "RetryAfter is 1ms; it must be between 1s",
 		}},
 		{"ReadTimeout", stripe, webhook.Config{Timeout: time.Second, ReadTimeout: time.Second}, []string{"ReadTimeout is 1s; it must be below Timeout, which is 1s"}},
-		{"NegativeTolerance", stripe, webhook.Config{Tolerance: -time.Second}, []string{"Tolerance is -1s; it must be between 1s and 24h0m0s"}},
+		{"NegativeTolerance", stripe, webhook.Config{Tolerance: -time.Second}, []string{"Tolerance is -1s; it must be between 1s and 24h"}},
 		{"LongTolerance", stripe, webhook.Config{Tolerance: 25 * time.Hour}, []string{"Tolerance is 25h0m0s"}},
 		{"NoTime", github, webhook.Config{Tolerance: time.Minute}, []string{"Tolerance is 1m0s; preset github signs no time"}},
 		{"NoLive", github, webhook.Config{RequireLive: true}, []string{"RequireLive is set; events of preset github do not say"}},
@@ -109,7 +109,7 @@ func TestNewHandler_NeedsAStorer(t *testing.T) {
 
 	preset := webhook.GitHub("secret")
 	_, err := webhook.NewHandler(nil, preset, webhook.Config{})
-	require.ErrorContains(t, err, "make webhook handler of preset github: nothing takes the messages")
+	require.ErrorContains(t, err, "make webhook handler of endpoint github: nothing takes the messages")
 
 	_, err = webhook.NewHandler(nil, preset, webhook.Config{Accept: func(context.Context, *handler.Message) (handler.Outcome, error) { return handler.Processed, nil }})
 	require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +101,7 @@ func (github) read(h http.Header, body []byte) event {
 	return found
 }
 
-func (github) stable(payload []byte) []byte { return slices.Concat([]byte{}, payload) }
+func (github) stable(payload []byte) []byte { return whole(payload) }
 
 // FormPayload returns the JSON of a message whose payload is a form: what a hook of
 // GitHub's sends that is set to application/x-www-form-urlencoded. The payload of any

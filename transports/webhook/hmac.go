@@ -270,7 +270,7 @@ func (s *generic) read(h http.Header, body []byte) event {
 	return found
 }
 
-func (*generic) stable(payload []byte) []byte { return slices.Concat([]byte{}, payload) }
+func (*generic) stable(payload []byte) []byte { return whole(payload) }
 
 // hash is nil for an algorithm that nobody knows.
 func (a Algorithm) hash() func() hash.Hash {

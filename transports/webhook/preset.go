@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/semel-go/semel/handler"
@@ -75,9 +74,17 @@ func (p Preset) Name() string { return p.traits.name }
 // but [Stripe], whose events hold a number that changes between copies.
 func (p Preset) Fingerprint(msg *handler.Message) []byte {
 	if p.scheme == nil {
-		return slices.Concat([]byte{}, msg.Payload)
+		return whole(msg.Payload)
 	}
 	return p.scheme.stable(msg.Payload)
+}
+
+// whole is a payload all of which is stable. Nil would mean to compare nothing.
+func whole(payload []byte) []byte {
+	if payload == nil {
+		return []byte{}
+	}
+	return payload
 }
 
 // Sign signs r as the provider would at that time, for tests of your own: it sets the

@@ -183,4 +183,4 @@ func (s *standard) read(h http.Header, body []byte) event {
 	return found
 }
 
-func (*standard) stable(payload []byte) []byte { return slices.Concat([]byte{}, payload) }
+func (*standard) stable(payload []byte) []byte { return whole(payload) }

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -126,12 +125,12 @@ func (stripe) read(_ http.Header, body []byte) event {
 func (stripe) stable(payload []byte) []byte {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(withoutBOM(payload), &members); err != nil || members == nil {
-		return bytes.Join([][]byte{payload}, nil)
+		return whole(payload)
 	}
 	delete(members, "pending_webhooks")
 	same, err := json.Marshal(members) // in the order of their names
 	if err != nil {
-		return bytes.Join([][]byte{payload}, nil)
+		return whole(payload)
 	}
 	return same
 }
