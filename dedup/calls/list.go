@@ -117,7 +117,7 @@ func (s Store) List(ctx context.Context, q querier, f Filter) ([]Record, error) 
 			ids = append(ids, claimedAs.Bytes)
 		}
 	}
-	rows, err := q.Query(ctx, s.list, consumer, pgtype.Int2{Int16: int16(f.State), Valid: f.State != 0}, f.Open, f.Step, ids, f.Limit)
+	rows, err := q.Query(ctx, s.queries().list, consumer, pgtype.Int2{Int16: int16(f.State), Valid: f.State != 0}, f.Open, f.Step, ids, f.Limit)
 	var records []Record
 	if err == nil {
 		records, err = pgx.CollectRows(rows, decodeRecord)
@@ -132,7 +132,7 @@ func (s Store) List(ctx context.Context, q querier, f Filter) ([]Record, error) 
 // none, and [handler.ErrCodec] when the store has a codec that cannot decode the
 // result.
 func (s Store) Load(ctx context.Context, q querier, ref Ref) (*Record, error) {
-	rows, err := q.Query(ctx, s.load, ref.ConsumerID, ref.MessageID, ref.Step)
+	rows, err := q.Query(ctx, s.queries().load, ref.ConsumerID, ref.MessageID, ref.Step)
 	var r Record
 	if err == nil {
 		r, err = pgx.CollectExactlyOneRow(rows, decodeRecord)
@@ -152,7 +152,7 @@ func (s Store) Load(ctx context.Context, q querier, ref Ref) (*Record, error) {
 
 // CountUnknown returns how many calls are [Unknown]: a person has to look.
 func (s Store) CountUnknown(ctx context.Context, q querier) (n int64, err error) {
-	if err := q.QueryRow(ctx, s.count).Scan(&n); err != nil {
+	if err := q.QueryRow(ctx, s.queries().count).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count calls of which nobody knows the end: %w", err)
 	}
 	return n, nil

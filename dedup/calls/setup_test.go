@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/dedup"
@@ -52,7 +51,7 @@ func (b *testBundle) newLedger(t *testing.T, configure ...func(*calls.Config)) *
 	return l
 }
 
-// prepareContext is what the engine gives to Prepare.
+// context is what the engine gives to Prepare.
 func (b *testBundle) context(ctx context.Context) context.Context {
 	return handler.WithCause(ctx, &handler.Cause{Consumer: consumer, Message: b.msg, MessageID: dedup.MessageID(b.msg.ID)})
 }
@@ -109,22 +108,10 @@ type row struct {
 
 func (b *testBundle) row(t *testing.T) (r row) {
 	t.Helper()
-	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT call_state_name(state), generation, attempts, lease_until > now(), sent_first_at IS NOT NULL
-		FROM calls WHERE step = $1`, step).Scan(&r.State, &r.Generation, &r.Attempts, nullable(&r.Held), &r.Sent))
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT call_state_name(state), generation, attempts, coalesce(lease_until > clock_timestamp(), false), sent_first_at IS NOT NULL
+		FROM calls WHERE step = $1`, step).Scan(&r.State, &r.Generation, &r.Attempts, &r.Held, &r.Sent))
 	return r
 }
-
-// nullable reads NULL as false.
-func nullable(b *bool) any { return &nullBool{b} }
-
-type nullBool struct{ b *bool }
-
-func (n *nullBool) Scan(v any) error {
-	*n.b, _ = v.(bool)
-	return nil
-}
-
-var _ = pgxpool.Pool{}
 
 // provider does each thing once for each key, as one that has idempotency keys.
 type provider struct {

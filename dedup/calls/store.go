@@ -30,19 +30,19 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Store is the ledger as people look at it and decide on it. It is safe for
-// concurrent use.
+// Store is the ledger as people look at it and decide on it. The zero value is that
+// of the default schema, [schema.Default]. It is safe for concurrent use.
 type Store struct {
-	codec                      handler.Codec
-	list, load, count, resolve string
+	q     *storeQueries // nil: the default schema's
+	codec handler.Codec // nil: results are read and written as they are
 }
 
-// NewStore returns the store of a schema; "" is [schema.Default].
-func NewStore(schemaName string) Store {
-	if schemaName == "" {
-		schemaName = schema.Default
-	}
-	return Store{
+type storeQueries struct{ list, load, count, resolve string }
+
+var defaultStoreQueries = newStoreQueries(schema.Default)
+
+func newStoreQueries(schemaName string) *storeQueries {
+	return &storeQueries{
 		list:    schema.Qualify(listSQL, schemaName),
 		load:    schema.Qualify(loadSQL, schemaName),
 		count:   schema.Qualify(countSQL, schemaName),
@@ -50,9 +50,19 @@ func NewStore(schemaName string) Store {
 	}
 }
 
+// NewStore returns the store of another schema than the default.
+func NewStore(schemaName string) Store { return Store{q: newStoreQueries(schemaName)} }
+
 // WithCodec returns a store that reads and writes results through codec, the one
 // that the ledger has.
 func (s Store) WithCodec(codec handler.Codec) Store {
 	s.codec = codec
 	return s
+}
+
+func (s Store) queries() *storeQueries {
+	if s.q != nil {
+		return s.q
+	}
+	return defaultStoreQueries
 }
