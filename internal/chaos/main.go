@@ -77,8 +77,9 @@ func configure(args []string, stderr io.Writer) (p proofs, err error) {
 	flags.IntVar(&fleet.Kills, "relay-kills", 10, "how many kills of relays must count at each point")
 	flags.IntVar(&fleet.Relays, "relays", 16, "how many relays run at once, each a process")
 	flags.StringVar(&p.consumers.Plant, "plant", "", "build the consumers, or the relays, with this planted bug")
-	points := flags.String("point", "", fmt.Sprintf("some of %v for consumers, %v for relays, comma-separated; empty is all", wire.Points(), wire.RelayPoints()))
-	brokers := flags.String("broker", "", fmt.Sprintf("some of %v, comma-separated; empty is all for consumers, and Kafka for relays", wire.Brokers()))
+	points := flags.String("point", "", fmt.Sprintf("some of %v for consumers, %v for relays, %v for calls, comma-separated; empty is all", wire.Points(), wire.RelayPoints(), wire.CallPoints()))
+	allBrokers := append(wire.Brokers(), wire.Calls)
+	brokers := flags.String("broker", "", fmt.Sprintf("some of %v, comma-separated; empty is all for consumers, and Kafka for relays", allBrokers))
 	if err := flags.Parse(args); err != nil {
 		return p, err
 	}
@@ -88,16 +89,16 @@ func configure(args []string, stderr io.Writer) (p proofs, err error) {
 	case fleet.Events < 0 || fleet.Kills < 1 || fleet.Relays < 1:
 		return p, fmt.Errorf("-relay-events is %d, -relay-kills %d, -relays %d: they must be positive", fleet.Events, fleet.Kills, fleet.Relays)
 	}
-	selected, err := wire.Select(*points, append(wire.Points(), wire.RelayPoints()...))
+	selected, err := wire.Select(*points, slices.Concat(wire.Points(), wire.RelayPoints(), wire.CallPoints()))
 	if err != nil {
 		return p, fmt.Errorf("-point: %w", err)
 	}
-	p.consumers.Points, fleet.Points = only(selected, wire.Points()), only(selected, wire.RelayPoints())
-	if len(p.consumers.Points) == 0 {
-		p.consumers.Kills = 0
-	}
-	if p.consumers.Brokers, err = wire.Select(*brokers, wire.Brokers()); err != nil {
+	p.consumers.Points, fleet.Points = selected, only(selected, wire.RelayPoints())
+	if p.consumers.Brokers, err = wire.Select(*brokers, allBrokers); err != nil {
 		return p, fmt.Errorf("-broker: %w", err)
+	}
+	if p.consumers.Groups() == 0 {
+		p.consumers.Kills = 0
 	}
 	p.consumers.Progress, fleet.Progress, fleet.Plant = stderr, stderr, p.consumers.Plant
 	relayBrokers := []wire.Broker{wire.Kafka}

@@ -6,14 +6,73 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/semel-go/semel/internal/chaos/wire"
 )
 
 // The children's programs.
 const (
 	consumerProgram = "github.com/semel-go/semel/internal/chaos/child"
 	relayProgram    = "github.com/semel-go/semel/internal/chaos/relay"
+	callerProgram   = "github.com/semel-go/semel/internal/chaos/caller"
+
+	// providerProgram is what the callers call. Bugs are never planted in it.
+	providerProgram = "github.com/semel-go/semel/internal/provider/simulator"
 )
+
+// programOf is the program that consumes from a broker.
+func programOf(b wire.Broker) string {
+	if b == wire.Calls {
+		return callerProgram
+	}
+	return consumerProgram
+}
+
+// buildAll builds what a campaign needs. A plant that changes none of it, or that
+// nobody knows, is an error.
+func (c Config) buildAll(ctx context.Context, dir string) (binaries map[string]string, err error) {
+	binaries = map[string]string{}
+	for _, b := range c.Brokers {
+		program := programOf(b)
+		if binaries[program] != "" {
+			continue
+		}
+		if binaries[program], err = build(ctx, dir, program, c.Plant); err != nil {
+			return nil, err
+		}
+	}
+	if slices.Contains(c.Brokers, wire.Calls) {
+		binaries[providerProgram], err = build(ctx, dir, providerProgram, "")
+	}
+	return binaries, err
+}
+
+// leaveOut leaves out brokers whose program a plant does not change, unless it
+// changes none.
+func (c Config) leaveOut(ctx context.Context) ([]wire.Broker, error) {
+	if c.Plant == "" {
+		return c.Brokers, nil
+	}
+	changed := map[string]bool{}
+	for _, program := range []string{consumerProgram, callerProgram} {
+		var err error
+		if changed[program], err = planted(ctx, program, c.Plant); err != nil {
+			return nil, err
+		}
+	}
+	var left []wire.Broker
+	for _, b := range c.Brokers {
+		if changed[programOf(b)] {
+			left = append(left, b)
+		}
+	}
+	if len(left) == 0 {
+		return c.Brokers, nil
+	}
+	return left, nil
+}
 
 // build builds the children's program into dir, with a planted bug or without.
 func build(ctx context.Context, dir, program, plant string) (binary string, err error) {

@@ -31,7 +31,10 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 		return Summary{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary, err := build(ctx, dir, consumerProgram, config.Plant)
+	if config.Brokers, err = config.leaveOut(ctx); err != nil {
+		return Summary{}, err
+	}
+	binaries, err := config.buildAll(ctx, dir)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -41,7 +44,7 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 	}
 	defer pool.Close()
 
-	c := &campaign{config: config, binary: binary, pool: pool, id: strings.ToLower(rand.Text()[:6])}
+	c := &campaign{config: config, dir: dir, binaries: binaries, pool: pool, id: strings.ToLower(rand.Text()[:6])}
 	specs := config.plan()
 	results := make([]Result, len(specs))
 	slots := make(chan struct{}, config.Parallel)
@@ -50,7 +53,11 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 		slots <- struct{}{}
 		groups.Go(func() {
 			defer func() { <-slots }()
-			results[i] = c.group(ctx, s)
+			if s.broker == wire.Calls {
+				results[i] = c.clients(ctx, s)
+			} else {
+				results[i] = c.group(ctx, s)
+			}
 		})
 	}
 	groups.Wait()
@@ -73,10 +80,11 @@ func named(brokers []wire.Broker) error {
 
 // campaign is one run of [Run].
 type campaign struct {
-	config Config
-	binary string
-	pool   *pgxpool.Pool
-	id     string // in all names, so that campaigns do not meet
+	config   Config
+	dir      string
+	binaries map[string]string // of the children's programs
+	pool     *pgxpool.Pool
+	id       string // in all names, so that campaigns do not meet
 
 	mu sync.Mutex // guards config.Progress
 }
@@ -105,7 +113,7 @@ func (c *campaign) group(ctx context.Context, s spec) (result Result) {
 	defer cleanup(queue.close)
 
 	g := &group{
-		spec: s, config: c.config, name: name, binary: c.binary, queue: queue,
+		spec: s, config: c.config, name: name, binary: c.binaries[consumerProgram], queue: queue,
 		log:  func(format string, args ...any) { c.log(s, format, args...) },
 		load: newLoad(name, s.ofInbox()), books: newBooks(), store: store{c.pool, name}, events: make(chan event, 1024),
 	}

@@ -14,7 +14,8 @@ type Config struct {
 	// brokers, at least one each.
 	Kills int
 
-	// Points and Brokers are where. Empty: all of them.
+	// Points and Brokers are where. Empty: all points that a broker has, and all
+	// brokers but [wire.Calls].
 	Points  []wire.Point
 	Brokers []wire.Broker
 
@@ -34,9 +35,6 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if len(c.Points) == 0 {
-		c.Points = wire.Points()
-	}
 	if len(c.Brokers) == 0 {
 		c.Brokers = wire.Brokers()
 	}
@@ -115,11 +113,27 @@ func crewOf(broker wire.Broker, point wire.Point) crew {
 	}
 }
 
+// pointsOf returns the points at which a process can be killed that consumes from a
+// broker.
+func (c Config) pointsOf(b wire.Broker) []wire.Point {
+	points := wire.Points()
+	if b == wire.Calls {
+		points = wire.CallPoints()
+	}
+	if len(c.Points) > 0 {
+		points = slices.DeleteFunc(points, func(p wire.Point) bool { return !slices.Contains(c.Points, p) })
+	}
+	return points
+}
+
+// Groups is over how many groups the kills are spread.
+func (c Config) Groups() int { return len(c.withDefaults().plan()) }
+
 // plan spreads the kills over the groups.
 func (c Config) plan() []spec {
 	var specs []spec
 	for _, broker := range c.Brokers {
-		for _, point := range c.Points {
+		for _, point := range c.pointsOf(broker) {
 			specs = append(specs, spec{broker: broker, point: point, crew: crewOf(broker, point)})
 		}
 	}

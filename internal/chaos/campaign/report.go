@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/semel-go/semel/internal/chaos/wire"
 )
 
 // Result is what one group has proved.
@@ -13,6 +15,9 @@ type Result struct {
 	Kills       int   // that count
 	Redelivered int   // copies that were delivered again
 	Err         error // why the group did not get to its end
+
+	// Calls that reached the provider, and Effects there, where there is one.
+	Calls, Effects int
 }
 
 // err says why the group is not well: something was lost, doubled or reordered,
@@ -25,6 +30,8 @@ func (r Result) err() error {
 		return fmt.Errorf("%s on %s: %w", r.point, r.broker, r.Err)
 	case r.Kills < r.kills:
 		return fmt.Errorf("%s on %s: %d kills of %d", r.point, r.broker, r.Kills, r.kills)
+	case r.broker == wire.Calls && r.Calls <= r.Effects:
+		return fmt.Errorf("%s on %s: %d calls for %d effects: nothing was called twice, and so nothing is proved", r.point, r.broker, r.Calls, r.Effects)
 	}
 	return nil
 }
@@ -51,6 +58,8 @@ func (s Summary) Total() (total Result) {
 		total.Lost += r.Lost
 		total.Doubled += r.Doubled
 		total.Reordered += r.Reordered
+		total.Calls += r.Calls
+		total.Effects += r.Effects
 	}
 	return total
 }
@@ -64,5 +73,9 @@ func (s Summary) Write(w io.Writer) {
 }
 
 func (r Result) numbers() string {
-	return fmt.Sprintf("kills=%d redelivered=%d lost=%d doubled=%d reordered=%d", r.Kills, r.Redelivered, r.Lost, r.Doubled, r.Reordered)
+	numbers := fmt.Sprintf("kills=%d redelivered=%d lost=%d doubled=%d reordered=%d", r.Kills, r.Redelivered, r.Lost, r.Doubled, r.Reordered)
+	if r.Calls > 0 {
+		numbers += fmt.Sprintf(" calls=%d effects=%d", r.Calls, r.Effects)
+	}
+	return numbers
 }

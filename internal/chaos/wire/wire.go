@@ -31,6 +31,9 @@ type Setup struct {
 
 	// WorkAhead is how many messages of the inbox a worker takes; 0 is the default.
 	WorkAhead int
+
+	// Provider is where calls go to.
+	Provider string `json:",omitempty"`
 }
 
 // Order arms a child: its Skip+1st message that reaches Point is held there.

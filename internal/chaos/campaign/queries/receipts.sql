@@ -1,0 +1,3 @@
+-- All invoices that messages made, as their handlers noted them.
+SELECT message, number, invoice
+FROM semel.receipts
