@@ -34,6 +34,10 @@ FOR    ?= 5s
 SOAK_FOR  ?= 1h
 SOAK_RATE ?= 300
 
+# How long make fuzz feeds each target, and what narrows it.
+FUZZ_FOR ?= 1m
+NAME     ?=
+
 # Each module is held to its own go.mod; go.work is for people.
 export GOWORK := off
 
@@ -86,6 +90,10 @@ chaos: services-up ## kill consumers, then relays, at every crash point (N=300 E
 .PHONY: bench
 bench: services-up ## measure what it costs, as ratios (RUN= ROUNDS=5 FOR=5s; bench/README.md says what is what)
 	@$(with_services) go -C bench run . -run '$(RUN)' -rounds $(ROUNDS) -for $(FOR)
+
+.PHONY: fuzz
+fuzz: ## feed every fuzz target with new input for a minute each (NAME= FUZZ_FOR=1m)
+	@FUZZ_FOR='$(FUZZ_FOR)' scripts/fuzz.sh '$(NAME)'
 
 # First the cases that make test scales down, at full length.
 .PHONY: soak

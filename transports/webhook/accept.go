@@ -10,7 +10,7 @@ import (
 )
 
 // errGoexit is of an Accept that ended its goroutine.
-var errGoexit = errors.New("Accept called runtime.Goexit")
+var errGoexit = errors.New("function Accept called runtime.Goexit")
 
 // inTime returns accept so that it returns when its context ends, whatever accept
 // does. Accept is the user's: it may not look at its context. It is left to end by
@@ -26,7 +26,7 @@ func inTime(accept AcceptFunc) AcceptFunc {
 			r := result{err: errGoexit}
 			defer func() {
 				if value := recover(); value != nil {
-					r = result{err: fmt.Errorf("Accept panicked: %v\n%s", value, debug.Stack())}
+					r = result{err: fmt.Errorf("function Accept panicked: %v\n%s", value, debug.Stack())}
 				}
 				done <- r
 			}()

@@ -20,7 +20,7 @@ type part struct {
 // parseTemplate refuses what could be cut in two ways.
 func parseTemplate(template string) ([]part, error) {
 	refuse := func(why string) ([]part, error) {
-		return nil, fmt.Errorf("Template is %q; %s", template, why)
+		return nil, fmt.Errorf("%s is %q; %s", "Template", template, why)
 	}
 	var parts []part
 	seen := map[string]bool{}
