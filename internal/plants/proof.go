@@ -54,6 +54,16 @@ func relays(point, counter string) proof {
 	}
 }
 
+// clients kills clients of a provider that are built with the plant; afterwards
+// something must have been done twice there.
+func clients(point string, kills int) proof {
+	return proof{
+		pkg: "./internal/chaos", test: "TestChaos_Calls", plantEnv: "CHAOS_PLANT",
+		env:   []string{"CHAOS_POINT=" + point, "CHAOS_KILLS=" + strconv.Itoa(kills)},
+		shows: `(?m)CHAOS kills=.* doubled=[1-9]`,
+	}
+}
+
 // String names the proof; those of the same name do the same without a plant.
 func (p proof) String() string { return strings.Join(append([]string{p.pkg, p.test}, p.env...), " ") }
 

@@ -49,7 +49,9 @@ func (c *client) options(kind string, invoice provider.Invoice) calls.Options {
 		return o
 	}
 	o.KeyTTL, o.AskFirst = -1, kind == wire.AskedFirst
-	o.WasItDone = func(ctx context.Context, _ calls.Call) ([]byte, calls.Answer, error) { return c.find(ctx, kind, invoice.Number) }
+	o.WasItDone = func(ctx context.Context, _ calls.Call) ([]byte, calls.Answer, error) {
+		return c.find(ctx, kind, invoice.Number)
+	}
 	return o
 }
 
