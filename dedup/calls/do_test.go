@@ -123,7 +123,7 @@ func TestDo_IntentFirst(t *testing.T) {
 	}, during)
 }
 
-// Case H10: a provider works, and its answer is lost; the repetition has the same key
+// A provider works, and its answer is lost: the repetition has the same key.
 func TestDo_AnswerLost(t *testing.T) {
 	t.Parallel()
 
