@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/semel-go/semel/breaker"
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
 )
@@ -51,6 +52,8 @@ func (in *Inbox) judge(ctx context.Context, r callResult) verdict {
 		return verdict{kind: failed, err: fmt.Errorf("%w after %s: %w", ErrHandlerTimeout, in.cfg.HandlerTimeout, err)}
 	case handler.IsInFlight(err):
 		return verdict{kind: elsewhere, err: err}
+	case shutBy(err) != nil:
+		return verdict{kind: shut, err: err}
 	case handler.IsPermanent(err):
 		return verdict{kind: permanent, err: err}
 	case isCollision(err):
@@ -114,6 +117,16 @@ func (in *Inbox) judgeCommit(t *task, err error) verdict {
 		return verdict{kind: failed, err: err} // a deferred constraint, for one
 	}
 	return doubt(t, err)
+}
+
+// shutBy returns the breaker behind an error that says nothing about the message: it
+// refused the call, or is not closed since. Nil: the error may be the message's.
+func shutBy(err error) *breaker.Breaker {
+	b := breaker.Of(err)
+	if b == nil || !isAway(b, err) {
+		return nil
+	}
+	return b
 }
 
 // isCollision reports a serialization failure or a deadlock: nothing was wrong

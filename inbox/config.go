@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/semel-go/semel/breaker"
 	"github.com/semel-go/semel/dedup"
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
@@ -96,6 +98,13 @@ type Config struct {
 	// OutageMaxDelay is the longest pause between two looks at a database that
 	// is away. Defaults to 5 s.
 	OutageMaxDelay time.Duration
+
+	// Gates are the breakers of dependencies that the consumer cannot do without.
+	// While one is not closed, Run and Work start nothing but one message now and
+	// then, to try it, and their sources are paused; [Inbox.Process] returns a
+	// [DependencyError], and [Inbox.Store] stores as ever. Of any other breaker only
+	// those messages wait that met it.
+	Gates []*breaker.Breaker
 
 	// MaxPayload is the largest payload, in bytes, that is handled; a larger
 	// one goes to the dead letters. Defaults to 16 MB.
@@ -316,6 +325,13 @@ func (c Config) validate(maxConns int32) error {
 	}
 	if c.DeadLetterRetention < 0 || c.DeadLetterRedactAfter < 0 {
 		refuse("DeadLetterRetention is %s and DeadLetterRedactAfter %s; they must not be negative", c.DeadLetterRetention, c.DeadLetterRedactAfter)
+	}
+	for i, b := range c.Gates {
+		if b == nil {
+			refuse("Gates[%d] is nil", i)
+		} else if first := slices.Index(c.Gates, b); first < i {
+			refuse("Gates[%d] and Gates[%d] are the same breaker, %.64q", first, i, b.Name())
+		}
 	}
 	if c.TooOld < TooOldDeadLetter || c.TooOld > TooOldRun {
 		refuse("TooOld is %d; it must be TooOldDeadLetter or TooOldRun", c.TooOld)

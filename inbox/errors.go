@@ -7,8 +7,8 @@ import (
 
 var (
 	// ErrOutage is wrapped by what [Inbox.Process] and [Inbox.Replay] return
-	// while the database is away, or what encodes payloads for it. Nothing is known to be wrong with the
-	// message and no attempt is spent: do not acknowledge it, try again later.
+	// while the database is away, or what encodes payloads for it, or a dependency
+	// ([DependencyError]). Nothing is known to be wrong with the message and no attempt is spent: do not acknowledge it, try again later.
 	ErrOutage = errors.New("database unavailable")
 
 	// ErrDraining is the cause with which handlers are cancelled at the end of

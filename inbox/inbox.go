@@ -34,15 +34,18 @@ type Inbox struct {
 	limits  dedup.Limits
 
 	lanes    *lanes
+	keeper   *keeper
 	flights  flights
 	counters counters
-	dones    sync.Pool // of chan struct{}, for guarded
-	tooOld   streak    // of messages that are no delivery of a run
-	purges   purging.Rhythm
-	room     room
-	working  chan struct{} // one place: held by who works the inbox in this process
-	wake     chan struct{} // one place: something is ready in it
-	suspects chan struct{} // one place: empty while a suspect runs
+
+	failedBefore failedBefore
+	dones        sync.Pool // of chan struct{}, for guarded
+	tooOld       streak    // of messages that are no delivery of a run
+	purges       purging.Rhythm
+	room         room
+	working      chan struct{} // one place: held by who works the inbox in this process
+	wake         chan struct{} // one place: something is ready in it
+	suspects     chan struct{} // one place: empty while a suspect runs
 
 	started  atomic.Bool   // the start checks passed
 	starting chan struct{} // one place: held while they run
@@ -82,15 +85,19 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 		events:     outbox.NewWriter(cfg.Schema).WithCodec(cfg.Codec),
 		limits:     dedup.NewLimits(cfg.LockTimeout, cfg.HandlerTimeout+cfg.WatchdogGrace),
 		flights:    flights{byID: make(map[dedup.ID]*task)},
-		starting:   make(chan struct{}, 1),
-		purges:     purging.Usual(),
-		working:    make(chan struct{}, 1),
-		wake:       make(chan struct{}, 1),
-		suspects:   make(chan struct{}, 1),
+
+		failedBefore: failedBefore{byID: make(map[dedup.ID]putOff)},
+
+		starting: make(chan struct{}, 1),
+		purges:   purging.Usual(),
+		working:  make(chan struct{}, 1),
+		wake:     make(chan struct{}, 1),
+		suspects: make(chan struct{}, 1),
 	}
 	in.rows = &in.tables.rows
 	in.suspects <- struct{}{} // free
 	in.lanes = newLanes(cfg.Workers, func(t *task) { t.run.work(t) })
+	in.keeper = newKeeper(in, cfg.Gates)
 	return in, nil
 }
 
@@ -101,9 +108,9 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 // outcome says how: Processed, Duplicate, Mismatch, Dead, or Stored: the quick
 // attempts are spent, or it waits behind its key, and [Inbox.Work] or
 // [Inbox.Run] handles it, here or in another process. An error means that it is
-// not settled and must come again: ctx ended, or the database is away
-// ([ErrOutage]), or a start check failed, or many in a row are too old
-// ([ErrTooOld]).
+// not settled and must come again: ctx ended, or the database or a dependency is
+// away ([ErrOutage], [DependencyError]), or a start check failed, or many in a row
+// are too old ([ErrTooOld]).
 func (in *Inbox) Process(ctx context.Context, msg *handler.Message) (handler.Outcome, error) {
 	if msg == nil {
 		return 0, fmt.Errorf("handle message for consumer %q: %w", in.consumer, errBadMessage)
@@ -117,8 +124,11 @@ func (in *Inbox) direct(ctx context.Context, t *task) (handler.Outcome, error) {
 	if err := in.start(ctx); err != nil {
 		return 0, err
 	}
+	err := in.refused()
+	if err != nil {
+		return 0, fmt.Errorf("handle message %.255q for consumer %q: %w", t.msg.ID, in.consumer, err)
+	}
 	t.key = laneKey(t.msg)
-	var err error
 	if !in.lanes.enterAtOnce(t) {
 		t.granted = make(chan struct{}, 1)
 		in.lanes.enter(t)

@@ -14,8 +14,8 @@ import (
 // A task moves: behind (its key is busy) → ready (waits for a slot) → running
 // (has one) → gone; or running → resting (keeps its lane, holds no slot: the
 // pause before the next attempt) → ready. One that rests because the inbox is full
-// yields: messages of the inbox pass it in its lane. A ready task of a run that is held
-// is set aside until the run is released.
+// yields: messages of the inbox pass it in its lane. What must not run though it is
+// ready is set aside, see aside.go.
 type lanes struct {
 	start func(*task) // runs a task that got its slot and has no goroutine yet; must not block
 
@@ -26,6 +26,9 @@ type lanes struct {
 	last  uint64 // number of the task that entered last
 	byKey map[uint64]lane
 	ready fifo
+
+	shut   []*dependency // gates that are closed
+	atGate []*task       // ready, but a gate is closed
 }
 
 // lane is the queue of one key, linked by task.behind.
@@ -99,6 +102,7 @@ func (l *lanes) rest(t *task) {
 	defer l.mu.Unlock()
 	t.state, t.yields = stateResting, false
 	l.free++
+	l.trialEnds(t)
 	l.dispatch()
 }
 
@@ -109,6 +113,7 @@ func (l *lanes) yield(t *task) {
 	defer l.mu.Unlock()
 	t.state, t.yields = stateResting, true
 	l.free++
+	l.trialEnds(t)
 	for before := t; before.behind != nil; before = before.behind {
 		if next := before.behind; next.stored != nil {
 			before.behind = next.behind
@@ -270,7 +275,9 @@ func (l *lanes) firstOfItsRun(t *task) *task {
 func (l *lanes) freeze(r *run) []*task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.frozen, r.lastToStart = true, r.lastStarted
+	if !r.frozen { // else it was given up in the same moment
+		r.frozen, r.lastToStart = true, r.lastStarted
+	}
 	return l.sweepLate(r)
 }
 
@@ -278,7 +285,7 @@ func (l *lanes) freeze(r *run) []*task {
 func (l *lanes) thaw(r *run) []*task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.lastToStart = 0
+	r.frozen, r.lastToStart = true, 0
 	return l.sweepLate(r)
 }
 
@@ -293,27 +300,6 @@ func (l *lanes) sweepLate(r *run) []*task {
 	swept := l.takeOutLate(r)
 	l.dispatch()
 	return swept
-}
-
-// hold sets the ready tasks of r aside until release.
-func (l *lanes) hold(r *run) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r.held = true
-}
-
-// release lets the tasks of r run again.
-func (l *lanes) release(r *run) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r.held = false
-	for _, t := range r.aside {
-		if t.state == stateAside {
-			l.makeReady(t)
-		}
-	}
-	r.aside = nil
-	l.dispatch()
 }
 
 // counts returns how many tasks run and how many wait for whatever reason.
@@ -334,6 +320,7 @@ func (l *lanes) makeReady(t *task) {
 func (l *lanes) drop(t *task) {
 	t.state = stateGone
 	l.total--
+	l.trialEnds(t)
 	if t.run != nil {
 		delete(t.run.queued, t)
 	}
@@ -368,9 +355,7 @@ func (l *lanes) dispatch() {
 		switch {
 		case t.state != stateReady: // dropped meanwhile
 			continue
-		case t.run != nil && (t.run.held || t.neverStarted() && t.run.tooLate(t)):
-			t.state = stateAside
-			t.run.aside = append(t.run.aside, t)
+		case l.setAside(t):
 			continue
 		}
 		l.free--

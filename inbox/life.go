@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/semel-go/semel/breaker"
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/jitter"
@@ -34,6 +35,7 @@ const (
 	elsewhere                        // a copy is in flight in another process
 	away                             // the database is away, or may be
 	full                             // the inbox has no room for it
+	shut                             // a dependency is away: its breaker says so
 )
 
 // settle takes a task that has a slot from its first attempt to its outcome.
@@ -46,6 +48,9 @@ func (in *Inbox) settle(ctx context.Context, t *task) (handler.Outcome, error) {
 	}
 	if t.freed || t.dueSoon() {
 		in.wakeWorker()
+	}
+	if outcome == handler.Stored {
+		in.failedBefore.remember(t)
 	}
 	if t.stored == nil || outcome != handler.Stored { // put off: it was counted when it was stored
 		in.counters.outcomes[outcome].Add(1)
@@ -168,11 +173,16 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 	case full:
 		return in.waitForRoom(ctx, t, v.err)
 
+	case shut:
+		return in.waitForDependency(ctx, t, shutBy(v.err), v.err)
+
 	case permanent:
-		switch {
+		switch b := t.toBlame(v.err); {
 		case t.buried == nil && in.leftToOthers(ctx, t, v.err):
+		case t.buried == nil && b != nil:
+			return in.waitForDependency(ctx, t, b, v.err)
 		case t.buried == nil:
-			in.failed(t)
+			in.failed(t, v.err)
 			in.bury(t, reasonOf(v.err), v.err)
 		case !t.buried.lessen(v.err): // what is wrong is in the database
 			return in.outage(ctx, t, v.err)
@@ -187,9 +197,12 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 // fail counts a failed attempt. Another one follows after a pause, or the
 // dead letters.
 func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
-	in.failed(t)
+	in.failed(t, cause)
 	if t.buried != nil || t.later != nil { // what cannot be written is retried for ever
 		return in.outage(ctx, t, cause)
+	}
+	if b := t.toBlame(cause); b != nil {
+		return in.waitForDependency(ctx, t, b, cause)
 	}
 	retry := in.retryOf(cause)
 	if t.attempts >= retry.Attempts || time.Since(t.failures.first) >= retry.MaxAge {
@@ -219,13 +232,16 @@ func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
 	return err
 }
 
-func (in *Inbox) failed(t *task) {
+func (in *Inbox) failed(t *task, cause error) {
 	now := time.Now()
 	if t.attempts++; t.attempts == 1 {
 		t.failures.first = now
 	}
 	t.failures.last = now
 	in.counters.failedAttempts.Add(1)
+	if b := breaker.Of(cause); b != nil {
+		t.failedCalls = append(t.failedCalls, failedCall{b, now})
+	}
 }
 
 // failures is what the dead letter will tell.

@@ -31,7 +31,7 @@ type Event struct {
 	Attempt  int              // from 1; 0 for events that belong to no attempt
 	Outcome  handler.Outcome  // Settled
 	Reason   string           // DeadLettered
-	Err      error            // AttemptFailed, DeadLettered, Paused, Stuck
+	Err      error            // AttemptFailed, DeadLettered, Paused, Stuck; Resumed: of a dependency
 	Delay    time.Duration    // AttemptFailed: until the next attempt
 	Messages int              // Taken: how many
 	Took     time.Duration    // Settled: since it first had a worker; Resumed: of the outage
@@ -56,10 +56,10 @@ const (
 	DeadLettered
 	// Settled: the message has its outcome; it is acknowledged next.
 	Settled
-	// Paused: the database is away, or one message after the other is too old;
-	// intake stopped.
+	// Paused: the database is away, or a dependency of Config.Gates (Err is a
+	// DependencyError), or one message after the other is too old; intake stopped.
 	Paused
-	// Resumed: the database is back.
+	// Resumed: what was away is back.
 	Resumed
 	// Draining: Run's context ended, nothing new is started.
 	Draining

@@ -113,10 +113,8 @@ func (r *run) waitOut(ctx context.Context, err error) {
 	in.cfg.Logger.ErrorContext(ctx, "database is away: intake is paused, no attempt is spent; it goes on by itself",
 		slog.String("consumer", in.consumer), slog.Any("error", err), slog.Any("seen_as", r.gate.reason()))
 	in.observe(ctx, Event{Kind: Paused, Err: err})
-	if r.pauser != nil {
-		r.pauser.Pause()
-		defer r.pauser.Resume() // also when ctx has ended: the source may be run again
-	}
+	r.pausing.set(databaseAway, true)
+	defer r.pausing.set(databaseAway, false) // also when ctx has ended: the source may be run again
 	backoff := jitter.New(in.cfg.QuickDelay, in.cfg.OutageMaxDelay)
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -14,13 +14,13 @@ import (
 // run is one Run of an inbox: a source, and the deliveries taken from it. It
 // is the source's [handler.Sink].
 type run struct {
-	in     *Inbox
-	work   func(*task) // runs a delivery that got its slot; does not block
-	crew   *crew
-	pauser handler.Pauser // nil: the source has none
-	gate   gate
-	budget *budget
-	tooOld streak
+	in      *Inbox
+	work    func(*task) // runs a delivery that got its slot; does not block
+	crew    *crew
+	pausing pausing
+	gate    gate
+	budget  *budget
+	tooOld  streak
 
 	onDrain func(context.Context, Event) // nil: another run of the same process tells
 
@@ -52,11 +52,11 @@ type run struct {
 // [Config.DrainTimeout]; then the rest goes back and running handlers are
 // cancelled with [ErrDraining], which is no failed attempt; one that ignores
 // this for [Config.WatchdogGrace] is left behind. The source acknowledges what
-// was settled, and Run returns nil. If the database is away, nothing is waited
-// for but handlers that run.
+// was settled, and Run returns nil. If the database or a dependency is away,
+// nothing is waited for but handlers that run.
 //
-// While the database is away, Run pauses the source and spends no attempt. It
-// also pauses, and does not go on, when many messages in a row are too old (see
+// While the database is away, or a dependency of [Config.Gates], Run pauses the
+// source and spends no attempt. It also pauses, and does not go on, when many messages in a row are too old (see
 // [Config.TooOld]). Beside the source it works the inbox as [Inbox.Work] does.
 // Now and then it purges what was handled more than [Config.Retention] ago.
 // Run returns an error when a start check fails, and what the source returns.
@@ -98,6 +98,8 @@ func (in *Inbox) runSource(ctx context.Context, src handler.Source, draining fun
 	defer cancelHandlers(nil)
 	r := in.newRun(handlers, src)
 	r.onDrain = draining
+	in.keeper.enter(ctx, r)
+	defer in.keeper.leave(r)
 
 	tending, stopTending := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
@@ -132,7 +134,7 @@ func (in *Inbox) newRun(handlers context.Context, src handler.Source) *run {
 		queued:   make(map[*task]struct{}),
 		watched:  make(map[<-chan struct{}]struct{}),
 	}
-	r.pauser, _ = src.(handler.Pauser)
+	r.pausing.pauser, _ = src.(handler.Pauser)
 	r.crew = newCrew(r.ended)
 	r.work = func(t *task) { r.crew.do(func() { r.handle(handlers, t) }) }
 	return r
@@ -237,10 +239,13 @@ func (r *run) drain(ctx context.Context) {
 		r.onDrain(context.WithoutCancel(ctx), Event{Kind: Draining})
 	}
 	r.tellReturned(r.in.lanes.freeze(r), ErrDraining)
+	if r.in.lanes.anyShut() {
+		r.giveUp() // a drain waits for no dependency
+	}
 }
 
-// giveUp ends the drain for all that does not run: the database is away, or
-// the drain time is over.
+// giveUp ends the drain for all that does not run: the database or a dependency is
+// away, or the drain time is over.
 func (r *run) giveUp() {
 	r.mu.Lock()
 	first := !r.gaveUp

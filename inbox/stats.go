@@ -16,7 +16,7 @@ type Stats struct {
 	Dead       int64
 	Stored     int64 // into the inbox: for a later attempt, behind their key, or by Store
 
-	FailedAttempts int64 // attempts that failed, also those followed by a success
+	FailedAttempts int64 // attempts that failed, also those followed by a success; less those given back
 	Reruns         int64 // runs repeated after a serialization failure or a deadlock
 	Outages        int64 // times the intake was paused
 	TooOld         int64 // messages that nobody can tell any more whether they were handled
@@ -25,6 +25,8 @@ type Stats struct {
 	Waiting int // messages taken that wait for their key, a worker or their next attempt
 	Stuck   int // goroutines of handlers that ignored the end of their context
 	Paused  bool
+
+	GatesClosed []string // dependencies of [Config.Gates] that are away
 }
 
 // counters are the fields of Stats that only ever change by addition.
@@ -58,5 +60,6 @@ func (in *Inbox) Stats() Stats {
 		Waiting:        waiting,
 		Stuck:          int(c.stuck.Load()),
 		Paused:         c.paused.Load() > 0,
+		GatesClosed:    in.keeper.away(),
 	}
 }

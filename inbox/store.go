@@ -26,7 +26,7 @@ type tables struct {
 
 // queries are the statements on the inbox and the journal.
 type queries struct {
-	lock, behind, store, take, nextDue, renew, release, retry, putBehind, remove, removePlace, goOn, park, resumeStuck, resumeBehind string
+	lock, behind, store, take, nextDue, renew, release, retry, pardon, putBehind, remove, removePlace, goOn, park, resumeStuck, resumeBehind string
 
 	journaled, journalBegin, journalEnd, journalForget, journalPurge, isFull, ends, storeAtOnce, lockMany, unparkSettled string
 
@@ -67,6 +67,9 @@ var releaseSQL string
 
 //go:embed queries/retry.sql
 var retrySQL string
+
+//go:embed queries/pardon.sql
+var pardonSQL string
 
 //go:embed queries/put_behind.sql
 var putBehindSQL string
@@ -159,7 +162,7 @@ func newTables(schemaName string) *tables {
 		letters: dlq.NewStore(schemaName),
 		rows: queries{
 			lock: q(lockSQL), behind: q(behindSQL), store: q(storeSQL), take: q(takes()), nextDue: q(nextDueSQL),
-			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), putBehind: q(putBehindSQL),
+			renew: q(renewSQL), release: q(releaseSQL), retry: q(retrySQL), pardon: q(pardonSQL), putBehind: q(putBehindSQL),
 			remove: q(removeSQL), removePlace: q(removePlaceSQL), goOn: q(goOnSQL), park: q(parkSQL), resumeStuck: q(resumeStuckSQL), resumeBehind: q(resumeBehindSQL),
 			journaled: q(journaledSQL), journalBegin: q(journalBeginSQL), journalEnd: q(journalEndSQL), journalForget: q(journalForgetSQL), isFull: q(isFullSQL), ends: q(endsSQL), storeAtOnce: q(storeAtOnceSQL), lockMany: q(lockManySQL), unparkSettled: q(unparkSettledSQL), journalPurge: q(journalPurgeSQL),
 			decideLetter: q(decideLetterSQL), enqueue: q(enqueueSQL), isWaiting: q(isWaitingSQL),

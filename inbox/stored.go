@@ -66,6 +66,7 @@ func (in *Inbox) taskOf(s *stored, msg *handler.Message, letter *dlq.Letter) *ta
 	if s.attempts > 0 {
 		t.failures.first = time.Now().Add(-s.failing)
 		t.failures.last = t.failures.first
+		t.failedCalls = in.failedBefore.recall(s.id, s.attempts)
 	}
 	t.key = laneKey(t.msg)
 	return t

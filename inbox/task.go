@@ -30,6 +30,7 @@ type task struct {
 	// waits.
 	granted chan struct{}
 	state   taskState // guarded by lanes.mu
+	probe   *probe    // set: it was let go to try one; guarded by lanes.mu
 	yields  bool      // it rests until the inbox has room; guarded by lanes.mu
 	behind  *task     // the next of its lane; guarded by lanes.mu
 	number  uint64    // in the order of entering; guarded by lanes.mu
@@ -57,6 +58,8 @@ type task struct {
 	reruns    int           // in a row, that cost no attempt
 	outages   int           // that it met
 	failures  failures
+
+	failedCalls []failedCall // of the attempts that failed, those that may be given back
 
 	quick    *backoff.ExponentialBackOff // between quick attempts
 	patience *backoff.ExponentialBackOff // between looks at a copy in flight elsewhere

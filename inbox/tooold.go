@@ -112,10 +112,8 @@ func (r *run) waitForPerson(ctx context.Context) {
 	in.cfg.Logger.ErrorContext(ctx, "one message after the other is older than what is remembered: intake is paused, a person must decide; set Config.TooOld to TooOldRun to handle them, or the group's offsets to where they were, and start again",
 		slog.String("consumer", in.consumer), slog.Int("in_a_row", maxTooOld), slog.Any("error", err))
 	in.observe(ctx, Event{Kind: Paused, Err: err})
-	if r.pauser != nil {
-		r.pauser.Pause()
-		defer r.pauser.Resume() // the source may be run again
-	}
+	r.pausing.set(databaseAway, true)
+	defer r.pausing.set(databaseAway, false) // the source may be run again
 	select {
 	case <-ctx.Done():
 	case <-r.stopping:
