@@ -90,5 +90,14 @@ func catalogue() []plant {
 		{"no-lock", []proof{ // writers that only insert, and do not hold the aggregate
 			{pkg: "./internal/chaos", test: "TestChaos_Relays", env: []string{"CHAOS_POINT=after-read"}, shows: `(?m)CHAOS broker=.* reordered=[1-9]`},
 		}},
+		{"no-intent", []proof{ // a call is made before the ledger knows of it
+			unit("./dedup/calls", "TestDo_IntentFirst"),
+		}},
+		{"new-key-per-attempt", []proof{ // a repetition that the provider takes for another call
+			unit("./dedup/calls", "TestDo_AnswerLost"),
+		}},
+		{"asked-while-running", []proof{ // was it done, asked while it is being done
+			unit("./dedup/calls", "TestUnknown_NotAskedWhileUnderWay"),
+		}},
 	}
 }
