@@ -1,7 +1,9 @@
 // Command chaos proves that no message is lost, doubled or reordered when
-// consumers are killed, and no event when relays are: see package campaign.
+// consumers are killed, no call to a provider when its clients are, and no event
+// when relays are: see package campaign.
 //
 //	go run ./internal/chaos -n 300
+//	go run ./internal/chaos -n 150 -broker calls
 //	go run ./internal/chaos -n 50 -plant no-claim -broker memory,kafka -point after-commit
 //	go run ./internal/chaos -n 0 -relay-events 100000 -broker rabbitmq
 //

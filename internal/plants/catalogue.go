@@ -79,13 +79,13 @@ func catalogue() []plant {
 			unit("./outbox", "TestRelay_ClockSetBack"),
 		}},
 		{"no-intent", []proof{ // of a call only its end is committed
-			clients("after-send", 4),
+			clients("after-send", 2),
 		}},
 		{"new-key-per-attempt", []proof{ // the provider takes each attempt for a call of its own
 			clients("after-answer", 2),
 		}},
 		{"asked-while-running", []proof{ // was it done? Not yet, and so it is done again
-			clients("after-send", 4),
+			clients("after-send", 2),
 		}},
 		{"no-lock", []proof{ // writers that only insert, and do not hold the aggregate
 			{pkg: "./internal/chaos", test: "TestChaos_Relays", env: []string{"CHAOS_POINT=after-read"}, shows: `(?m)CHAOS broker=.* reordered=[1-9]`},

@@ -11,5 +11,8 @@ func TestMain(m *testing.M) {
 	if order := os.Getenv(childEnv); order != "" {
 		os.Exit(childMain(order))
 	}
+	if os.Getenv(providerEnv) != "" {
+		os.Exit(providerMain())
+	}
 	goleak.VerifyTestMain(m)
 }

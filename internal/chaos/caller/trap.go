@@ -12,12 +12,13 @@ import (
 	"github.com/semel-go/semel/internal/chaos/wire"
 )
 
-// trap holds a call at the point it is armed for, or stops the whole process there,
-// and reports it.
+// trap holds a call at the point it is armed for, and reports it; those behind it are
+// held there too, until the process is killed. Or it stops the whole process there.
 type trap struct {
 	mu      sync.Mutex // guards the fields below; reports are written under it, in the order of what happened
 	reports *json.Encoder
 	order   wire.Order
+	closed  wire.Point // nothing gets past this one any more
 }
 
 func (t *trap) arm(o wire.Order) {
@@ -34,31 +35,40 @@ func (t *trap) report(kind wire.Kind, n int) {
 	_ = t.reports.Encode(wire.Report{Kind: kind, Copy: n})
 }
 
-// pass is called when a call reaches a point. Only if the trap stops the process, it
-// returns from a trap that springs: when the process goes on.
+// pass is called when a call reaches a point. It returns from a trap that springs only
+// if that stops the process: when it goes on.
 func (t *trap) pass(point wire.Point) {
-	t.mu.Lock()
-	o := t.order
-	at := o.Point
-	if at == wire.Stopped {
-		at = o.Hold
-	}
-	springs := at == point
-	if springs && o.Skip > 0 {
-		springs = false
-		t.order.Skip--
-	}
-	if springs {
-		t.order = wire.Order{}
-		_ = t.reports.Encode(wire.Report{Kind: wire.Reached})
-	}
-	t.mu.Unlock()
-	switch {
-	case springs && o.Point == wire.Stopped:
+	switch held, stopped := t.springs(point); {
+	case stopped:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	case springs:
+	case held:
 		select {}
 	}
+}
+
+func (t *trap) springs(point wire.Point) (held, stopped bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	stopped = t.order.Point == wire.Stopped
+	at := t.order.Point
+	if stopped {
+		at = t.order.Hold
+	}
+	switch {
+	case t.closed != "":
+		return t.closed == point, false
+	case at != point:
+		return false, false
+	case t.order.Skip > 0:
+		t.order.Skip--
+		return false, false
+	}
+	t.order = wire.Order{}
+	if !stopped {
+		t.closed = point
+	}
+	_ = t.reports.Encode(wire.Report{Kind: wire.Reached})
+	return true, stopped
 }
 
 // trace is what the ledger tells.

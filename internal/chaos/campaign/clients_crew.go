@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	callSkip = 4 // calls that pass the point before one is held
+	callSkip  = 4                      // calls that pass the point before one is held
+	holdCalls = 100 * time.Millisecond // for others to be held there too
 
 	// A stopped client wakes up a little after another one may have its call, and
 	// every other time when all is done without it.
@@ -90,7 +91,7 @@ func (g *clients) reached(p *client) {
 		return
 	}
 	p.doomed = true
-	time.AfterFunc(rand.N(30*time.Millisecond), p.kill)
+	time.AfterFunc(rand.N(holdCalls), p.kill)
 }
 
 // dying reports that a client is on its way out.

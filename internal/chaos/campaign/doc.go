@@ -17,6 +17,12 @@
 // dead, while consumers die. A point there says what is being done with the message
 // that is held; at which moment, before or after its commit, is drawn.
 //
+// Where the broker is "calls", there is no broker: messages are stored, and each is an
+// invoice to be made at a provider, which is a process too (package provider). It has
+// every fault of its kind, and is killed by one of them. Its clients are killed at each
+// point of the ledger of calls, or stopped there until their call is another's. What
+// was made is counted in the provider's own file.
+//
 // At the end the group's tables are compared with what was sent: lost, doubled,
 // reordered. The handler's effects have no unique key on the message, so that
 // nothing hides a second one.
