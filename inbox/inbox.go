@@ -33,6 +33,10 @@ type Inbox struct {
 	events  outbox.Writer
 	limits  dedup.Limits
 
+	// storeLimits bound the wait of what is only stored: a copy in a worker's hands is
+	// looked at instead, and the connection is for others.
+	storeLimits dedup.Limits
+
 	lanes    *lanes
 	keeper   *keeper
 	flights  flights
@@ -86,6 +90,7 @@ func New(pool *pgxpool.Pool, consumer string, h handler.Func, cfg Config) (*Inbo
 		limits:     dedup.NewLimits(cfg.LockTimeout, cfg.HandlerTimeout+cfg.WatchdogGrace),
 		flights:    flights{byID: make(map[dedup.ID]*task)},
 
+		storeLimits:  dedup.NewLimits(min(cfg.LockTimeout, 100*time.Millisecond), cfg.HandlerTimeout+cfg.WatchdogGrace),
 		failedBefore: failedBefore{byID: make(map[dedup.ID]putOff)},
 
 		starting: make(chan struct{}, 1),

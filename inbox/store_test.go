@@ -111,6 +111,45 @@ func TestStore(t *testing.T) {
 
 // A message whose quick attempts are spent moves to the inbox, and is handled from
 // there when it can be.
+// Case H5: a copy came while a handler had the message in hand, and had to wait until the
+// handler was done: the provider took that for a failure. What is stored is known to be,
+// handled or not; so is that its payload is another one.
+func TestStore_CopyWhileItsHandlerRuns(t *testing.T) {
+	t.Parallel()
+
+	for _, ordering := range []inbox.Ordering{inbox.PerKey, inbox.Strict} {
+		t.Run(ordering.String(), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			running, release := make(chan struct{}), make(chan struct{})
+			in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+				close(running)
+				<-release
+				return effect(ctx, tx, msg)
+			}, inbox.Config{Ordering: ordering})
+			works(t, in)
+			outcome, err := in.Store(t.Context(), keyed("evt_1", "a"))
+			require.NoError(t, err)
+			require.Equal(t, handler.Stored, outcome)
+			<-running
+
+			for _, other := range []*inbox.Inbox{in, b.inbox(t, effect, inbox.Config{Ordering: ordering})} {
+				outcome, err = other.Store(t.Context(), keyed("evt_1", "a"))
+				require.NoError(t, err)
+				require.Equal(t, handler.Duplicate, outcome)
+				changed := keyed("evt_1", "a")
+				changed.Payload = []byte("changed")
+				outcome, err = other.Store(t.Context(), changed)
+				require.NoError(t, err)
+				require.Equal(t, handler.Mismatch, outcome)
+			}
+			require.Zero(t, b.effects(t, "evt_1"), "the handler still runs")
+			close(release)
+			require.Eventually(t, func() bool { return b.effects(t, "evt_1") == 1 }, deadline, tick)
+		})
+	}
+}
+
 func TestProcess_StoredAfterQuickAttempts(t *testing.T) {
 	t.Parallel()
 

@@ -62,6 +62,9 @@ func (in *Inbox) storeUntilSettled(ctx context.Context, t *task) (handler.Outcom
 	patience := jitter.New(in.cfg.QuickDelay, in.cfg.QuickMaxDelay)
 	for tries := 1; ; tries++ {
 		v := in.step(ctx, t)
+		if v.kind == elsewhere && t.buried == nil {
+			v = in.inOtherHandsAlready(ctx, t)
+		}
 		switch v.kind {
 		case settled:
 			return v.outcome, nil
@@ -88,6 +91,21 @@ func (in *Inbox) storeUntilSettled(ctx context.Context, t *task) (handler.Outcom
 			timer.Stop()
 			return 0, context.Cause(ctx)
 		}
+	}
+}
+
+// inOtherHandsAlready looks at a message that somebody has in hand: a worker, most likely,
+// whose handler may run for long. If its row is committed it was accepted before, whatever
+// becomes of that; if not, it is waited for.
+func (in *Inbox) inOtherHandsAlready(ctx context.Context, t *task) verdict {
+	seen, err := in.look(ctx, t)
+	switch {
+	case err != nil:
+		return in.judgeOwn(ctx, err)
+	case !seen.Found:
+		return verdict{kind: elsewhere}
+	default:
+		return in.known(ctx, t, seen)
 	}
 }
 
@@ -237,7 +255,7 @@ func (in *Inbox) storeAtOnceArgs(t *task) []any {
 	r := in.newRow(t, 0)
 	var a msgrow.Alterations
 	args := append(in.firstArgs(t, keyHash(t.msg.Key), r), a.Values(t.msg, r.payload)...)
-	return append(args, t.identity.text, in.limits.Lock())
+	return append(args, t.identity.text, in.storeLimits.Lock())
 }
 
 // firstArgs are the first eight of what is stored.
