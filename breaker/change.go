@@ -13,6 +13,7 @@ func (b *Breaker) announce() {
 // one who tells tells all, so that the order is kept, also when OnChange itself
 // changes something.
 func (b *Breaker) unlockAndTell() {
+	defer b.mu.Unlock()
 	for len(b.news) > 0 && !b.telling {
 		next := b.news[0]
 		b.news = b.news[1:]
@@ -20,7 +21,6 @@ func (b *Breaker) unlockAndTell() {
 		b.mu.Unlock()
 		b.tell(next)
 	}
-	b.mu.Unlock()
 }
 
 // tell returns with mu held, also by panicking.
