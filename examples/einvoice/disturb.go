@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/examples/internal/crew"
+	"github.com/semel-go/semel/schema"
+)
+
+// What goes wrong in a run besides the providers' own faults, one after the other.
+const (
+	firstKill   = 2 * time.Second
+	toThere     = 2 * time.Second // to the maintenance
+	secondKill  = 1500 * time.Millisecond
+	killPatient = 3 * time.Second
+)
+
+func (r *run) disturb(ctx context.Context, c *crew.Crew) error {
+	for _, step := range []struct {
+		after time.Duration
+		do    func() error
+	}{
+		{firstKill, func() error { return r.kill(ctx, c, senders()[0]) }},
+		{toThere, func() error { return r.maintain(ctx) }},
+		{secondKill, func() error { return r.kill(ctx, c, senders()[1]) }},
+	} {
+		if err := wait(ctx, step.after); err != nil {
+			return err
+		}
+		if err := step.do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kill kills a sender with SIGKILL while calls are under way.
+func (r *run) kill(ctx context.Context, c *crew.Crew, name string) error {
+	for deadline := time.Now().Add(killPatient); time.Now().Before(deadline); {
+		var inHand int
+		err := r.pool.QueryRow(ctx, schema.Qualify(`SELECT count(*) FROM semel.calls WHERE lease_until > clock_timestamp()`, r.name)).Scan(&inHand)
+		if err != nil {
+			return fmt.Errorf("look for calls under way: %w", err)
+		}
+		if inHand >= len(senders()) {
+			r.kills++
+			r.say("%s killed with SIGKILL, %d calls under way in all senders; another process takes its place", name, inHand)
+			return c.Replace(name, func() {})
+		}
+		if err := wait(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maintain has the providers down for maintenance, and looks what that has cost, from
+// the moment on at which all senders know it.
+func (r *run) maintain(ctx context.Context) error {
+	ends := time.Now().Add(r.maintenance)
+	if err := r.providers.maintain(ctx, r.maintenance); err != nil {
+		return err
+	}
+	r.say("the providers are down for maintenance now, for %s; orders are confirmed all the same, their documents wait", r.maintenance)
+	gates := len(senders()) * len(r.providers.accounts)
+	var known time.Time
+	for away := 0; away < gates && time.Until(ends) > r.maintenance/2; {
+		if err := wait(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+		err := r.pool.QueryRow(ctx, `
+			SELECT count(*) FILTER (WHERE away), clock_timestamp()
+			FROM (SELECT DISTINCT ON (sender, provider) away FROM gates ORDER BY sender, provider, seq DESC) AS latest`).Scan(&away, &known)
+		if err != nil {
+			return fmt.Errorf("look which senders wait: %w", err)
+		}
+	}
+	if err := wait(ctx, time.Until(ends)-50*time.Millisecond); err != nil { // while all wait, nothing is gone
+		return err
+	}
+	var err error
+	if r.attemptsInOutage, err = attemptsSince(ctx, r.pool, r.name, known); err != nil {
+		return err
+	}
+	r.say("the maintenance is over; it has cost %d attempts", r.attemptsInOutage)
+	return nil
+}
+
+// tellGates prints which senders have begun to wait for their provider, or go on,
+// after the news of number last.
+func (r *run) tellGates(ctx context.Context, last int64) (int64, error) {
+	rows, err := r.pool.Query(ctx, `SELECT seq, sender, provider, away FROM gates WHERE seq > $1 ORDER BY seq`, last)
+	if err == nil {
+		var sender, provider string
+		var away bool
+		_, err = pgx.ForEachRow(rows, []any{&last, &sender, &provider, &away}, func() error {
+			if away {
+				r.say("%s finds provider %q away: its breaker opens, what needs it waits", sender, provider)
+			} else {
+				r.say("%s finds provider %q back", sender, provider)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return last, fmt.Errorf("look which senders wait: %w", err)
+	}
+	return last, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
