@@ -135,18 +135,17 @@ func parseUUID(text string) (id ID, ok bool) {
 	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
 		return ID{}, false
 	}
-	n := 0
-	for i := 0; i < len(text); {
-		if text[i] == '-' {
+	i := 0
+	for n := range id {
+		switch i {
+		case 8, 13, 18, 23: // a dash anywhere else is no digit
 			i++
-			continue
 		}
 		hi, lo := hexDigit(text[i]), hexDigit(text[i+1])
-		if hi > 15 || lo > 15 || n == len(id) {
+		if hi > 15 || lo > 15 {
 			return ID{}, false
 		}
 		id[n] = hi<<4 | lo
-		n++
 		i += 2
 	}
 	return id, true

@@ -82,8 +82,22 @@ func TestCheckID(t *testing.T) {
 	}
 }
 
+// Texts that look like a UUID and have a dash too many: one made the reader run off
+// its end, another was stored as the UUID of somebody else's message.
+func TestMessageID_DashesInOtherPlaces(t *testing.T) {
+	t.Parallel()
+
+	for _, id := range []string{
+		"00000000-0000-0000-0000-0000000000-0", "00000000-0000-0000-0000-00--00000000", "--------------------------------" + "----",
+		"9b2f8e34-5d0c-4c1e-8b1a-3f1d6f0a7c--", "9b2f8e3--5d0c-4c1e-8b1a-3f1d6f0a7c11", "00000000-0000-0000-0000-00000000000-",
+	} {
+		require.Len(t, id, 36)
+		require.Equal(t, dedup.HashID([]byte(id)), dedup.MessageID(id), id)
+	}
+}
+
 func FuzzMessageID(f *testing.F) {
-	for _, id := range []string{"", "evt_1", "9b2f8e34-5d0c-4c1e-8b1a-3f1d6f0a7c11", "130d007a-93ee-8789-b54c-e4978834551d", "\xff\x00"} {
+	for _, id := range []string{"", "evt_1", "9b2f8e34-5d0c-4c1e-8b1a-3f1d6f0a7c11", "130d007a-93ee-8789-b54c-e4978834551d", "00000000-0000-0000-0000-00--00000000", "\xff\x00"} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
