@@ -104,7 +104,7 @@ func FuzzStandardWebhooksSignature(f *testing.F) {
 		preset := webhook.StandardWebhooks(standardSecret(secret), "whpk_p2GJ3hwFZsw+U4Iwkaek0xR+cfR9wDhmmua8DI+Q1jA=")
 		b := setup(t, preset, webhook.Config{})
 		want := strings.TrimRight(base64.StdEncoding.EncodeToString(macOf(secret, id, ".", at, ".", string(payload))), "=")
-		vouched := strings.Contains(signature, want[:42]) || // the last letter has bits that mean nothing
+		vouched := strings.Contains(signature, want) ||
 			id == "msg_example_1" && at == "1700000000" && string(payload) == body && strings.Contains(signature, asymmetric[:80])
 		requireVouched(t, b, ofBytes(payload, map[string]string{"webhook-id": id, "webhook-timestamp": at, "webhook-signature": signature}), payload, vouched)
 	})

@@ -164,10 +164,11 @@ func fromHex(text string) []byte {
 	return raw
 }
 
-// fromBase64 returns nil for what is not base64. The padding may be missing.
+// fromBase64 returns nil for what is not base64. The padding may be missing; nothing
+// else may be otherwise than an encoder writes it.
 func fromBase64(encoding *base64.Encoding, text string) []byte {
-	raw, err := encoding.WithPadding(base64.NoPadding).DecodeString(strings.TrimRight(text, "="))
-	if err != nil {
+	raw, err := encoding.WithPadding(base64.NoPadding).Strict().DecodeString(strings.TrimRight(text, "="))
+	if err != nil || strings.ContainsAny(text, "\r\n") {
 		return nil
 	}
 	return raw
