@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/semel-go/semel/dedup/calls"
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/schema"
@@ -36,16 +37,17 @@ func (c *call) check(ctx context.Context) error {
 	maxQuarantined := c.flags.Int64("max-quarantined", 0, "how many events may be in quarantine")
 	maxDead := c.flags.Int64("max-dead", 0, "how many dead letters may be open")
 	maxUnowned := c.flags.Int64("max-unowned", 0, "how many dead letters may be open that nobody looks after")
+	maxUnknown := c.flags.Int64("max-unknown-calls", 0, "how many calls to the outside there may be of which nobody can tell whether they were done")
 	if err := c.parseNoArguments(); err != nil {
 		return err
 	}
 	asked := map[string]bool{}
 	c.flags.Visit(func(f *flag.Flag) { asked[f.Name] = true })
-	if !asked["max-pending-age"] && !asked["max-quarantined"] && !asked["max-dead"] && !asked["max-unowned"] {
-		return c.usage("say what to check: -max-pending-age, -max-quarantined, -max-dead, -max-unowned")
+	if !asked["max-pending-age"] && !asked["max-quarantined"] && !asked["max-dead"] && !asked["max-unowned"] && !asked["max-unknown-calls"] {
+		return c.usage("say what to check: -max-pending-age, -max-quarantined, -max-dead, -max-unowned, -max-unknown-calls")
 	}
-	if *maxQuarantined < 0 || *maxDead < 0 || *maxUnowned < 0 {
-		return c.usage("-max-quarantined, -max-dead and -max-unowned must not be negative")
+	if *maxQuarantined < 0 || *maxDead < 0 || *maxUnowned < 0 || *maxUnknown < 0 {
+		return c.usage("-max-quarantined, -max-dead, -max-unowned and -max-unknown-calls must not be negative")
 	}
 	return c.withDatabase(ctx, func(conn *pgx.Conn) error {
 		if err := schema.Check(ctx, conn, c.schema); err != nil {
@@ -91,6 +93,13 @@ func (c *call) check(ctx context.Context) error {
 				return err
 			}
 			say(l.name, strconv.FormatInt(n, 10), strconv.FormatInt(l.limit, 10), n > l.limit)
+		}
+		if asked["max-unknown-calls"] {
+			n, err := calls.NewStore(c.schema).CountUnknown(ctx, conn)
+			if err != nil {
+				return err
+			}
+			say("unknown calls", strconv.FormatInt(n, 10), strconv.FormatInt(*maxUnknown, 10), n > *maxUnknown)
 		}
 		if over {
 			return errOver

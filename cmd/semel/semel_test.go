@@ -119,6 +119,8 @@ func TestHelp(t *testing.T) {
 		"help_retry.txt":   {"outbox", "retry", "-h"},
 		"help_purge.txt":   {"inbox", "purge", "-h"},
 		"help_check.txt":   {"check", "-h"},
+		"help_calls.txt":   {"calls", "-h"},
+		"help_resolve.txt": {"calls", "resolve", "-h"},
 		"help_relay.txt":   {"relay", "-h"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +146,7 @@ func TestCommandLine_Refused(t *testing.T) {
 		code int
 		want string
 	}{
-		{name: "Nothing", code: 2, want: "semel needs a command: migrate, dlq, outbox, inbox, check, doctor, relay\nRun \"semel -h\" for help."},
+		{name: "Nothing", code: 2, want: "semel needs a command: migrate, dlq, outbox, inbox, calls, check, doctor, relay\nRun \"semel -h\" for help."},
 		{name: "UnknownCommand", args: []string{"migrat"}, code: 2, want: `semel has no command "migrat", but: migrate, dlq, outbox`},
 		{name: "UnknownSubcommand", args: []string{"dlq", "lst"}, code: 2, want: "semel dlq has no command \"lst\", but: list, show, assign, replay, discard, purge\nRun \"semel dlq -h\" for help."},
 		{name: "NoSubcommand", args: []string{"migrate"}, code: 2, want: "semel migrate needs a command: up, down, status, print, grants"},
@@ -198,7 +200,17 @@ func TestCommandLine_Refused(t *testing.T) {
 		{name: "PurgeWithoutAge", args: []string{"outbox", "purge", "-yes"}, code: 2, want: "say with -older what is old"},
 		{name: "PurgeBadBatch", args: []string{"outbox", "purge", "-older", "1d", "-batch", "0"}, code: 2, want: "-batch must be at least 1"},
 		{name: "PurgeYoung", args: []string{"inbox", "purge", "-older", "23h", "-yes"}, code: 2, want: "-older 23h0m0s: what was handled is kept for at least 24h0m0s"},
-		{name: "CheckNothing", args: []string{"check"}, code: 1, want: "say what to check: -max-pending-age, -max-quarantined, -max-dead, -max-unowned"},
+		{name: "CallsBadState", args: []string{"calls", "list", "-state", "lost"}, code: 2, want: `-state "lost": it is one of open, started, done, failed, unknown, ready, all`},
+		{name: "CallsBadLimit", args: []string{"calls", "list", "-limit", "0"}, code: 2, want: "-limit must be at least 1"},
+		{name: "CallWithoutConsumer", args: []string{"calls", "show", "evt_1"}, code: 2, want: "semel calls show needs -consumer and one argument"},
+		{name: "ResolveNothing", args: []string{"calls", "resolve", "-consumer", "billing", "-done"}, code: 2, want: "semel calls resolve needs -consumer and the ids of messages"},
+		{name: "ResolveHow", args: []string{"calls", "resolve", "-consumer", "billing", "evt_1", "-yes"}, code: 2, want: "say what you found out: -done, -not-done or -retry"},
+		{name: "ResolveTwice", args: []string{"calls", "resolve", "-consumer", "billing", "evt_1", "-done", "-retry"}, code: 2, want: "say what you found out"},
+		{name: "ResolveResultOfWhat", args: []string{"calls", "resolve", "-consumer", "billing", "evt_1", "-retry", "-result", "f"}, code: 2, want: "-result is for one message, with -done"},
+		{name: "ResolveResultOfWhich", args: []string{"calls", "resolve", "-consumer", "billing", "evt_1", "evt_2", "-done", "-result", "f"}, code: 2, want: "-result is for one message, with -done"},
+		{name: "ResolveByNobody", args: []string{"calls", "resolve", "-consumer", "billing", "evt_1", "-retry", "-by", "ann\x1b[2J"}, code: 2, want: `-by "ann\x1b[2J": a name is text`},
+		{name: "CheckNegativeUnknown", args: []string{"check", "-max-unknown-calls", "-1"}, code: 1, want: "must not be negative"},
+		{name: "CheckNothing", args: []string{"check"}, code: 1, want: "say what to check: -max-pending-age, -max-quarantined, -max-dead, -max-unowned, -max-unknown-calls"},
 		{name: "CheckNegative", args: []string{"check", "-max-dead", "-1"}, code: 1, want: "must not be negative"},
 		{name: "CheckNegativeUnowned", args: []string{"check", "-max-unowned", "-1"}, code: 1, want: "must not be negative"},
 		{name: "CheckUnknownFlag", args: []string{"check", "-max-ded", "1"}, code: 1, want: "flag provided but not defined"},
