@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Call is one call that a breaker let through. Its Done, or Abort, must be
+// Call is one call that a breaker let through. Done, Withdraw or Abort must be
 // called; what comes after the first of them is ignored.
 type Call struct {
 	breaker    *Breaker
@@ -91,6 +91,10 @@ func (c *Call) Abort() {
 	}
 	c.end(unknown, nil)
 }
+
+// Withdraw ends a call that was not made after all, or failed through its caller's
+// own fault: it says nothing of the dependency, and another trial may go.
+func (c *Call) Withdraw() { c.end(unknown, nil) }
 
 // verdict is what a call tells about the dependency.
 type verdict int8

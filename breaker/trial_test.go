@@ -232,9 +232,9 @@ func TestHoldUntil(t *testing.T) {
 					}
 					b.HoldUntil(time.Now()) // takes nothing back
 					require.Equal(t, tt.want, b.RetryIn())
-					time.Sleep(tt.want - 1)
+					time.Sleep(tt.want - time.Nanosecond)
 					require.ErrorIs(t, b.Do(t.Context(), succeeds), breaker.ErrOpen)
-					time.Sleep(2)
+					time.Sleep(2 * time.Nanosecond)
 					require.NoError(t, b.Do(t.Context(), succeeds))
 
 					open(t, b)
