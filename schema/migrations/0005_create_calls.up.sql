@@ -40,6 +40,7 @@ COMMENT ON COLUMN semel.calls.generation IS 'Part of the idempotency key. It ris
 COMMENT ON COLUMN semel.calls.state IS 'A number, see call_state_name(smallint).';
 COMMENT ON COLUMN semel.calls.message_text IS 'The message''s id as the producer wrote it, where it is no UUID.';
 COMMENT ON COLUMN semel.calls.result_codec IS 'The key under which the result was encoded. NULL: it stands as it came.';
+COMMENT ON COLUMN semel.calls.resolved_by IS 'Who decided on it last, empty if nobody knows who. NULL: no person has.';
 COMMENT ON COLUMN semel.calls.error IS 'What the last attempt said. Of a call that is done: why its result was not kept.';
 
 -- What nobody knows the end of: few, for those who look and for the purge.
