@@ -63,7 +63,7 @@ func TestPurgeCalls(t *testing.T) {
 	b.addCall(t, "shipping", "young", "pay", "done", 20)
 	b.addCall(t, "billing", "done", "tell", "done", 40)
 	b.addCall(t, "shipping", "held", "pay", "ready", 40)
-	b.exec(t, `UPDATE calls SET lease_owner = gen_random_uuid() WHERE message_text = 'held'`)
+	b.exec(t, `UPDATE calls SET lease_until = now() WHERE message_text = 'held'`)
 	b.add(t, "shipping", "kept", 1, 20)
 	b.addCall(t, "shipping", "kept", "pay", "done", 40)
 	purge := func(cfg dedup.PurgeConfig) int64 {

@@ -232,8 +232,11 @@ func TestDo_Settled(t *testing.T) {
 		outcome handler.Outcome
 		calls   bool
 	}{
-		{outcome: handler.Processed}, {outcome: handler.Superseded}, {outcome: handler.Skipped},
-		{outcome: handler.Stored, calls: true}, {outcome: handler.Dead, calls: true},
+		{outcome: handler.Processed},
+		{outcome: handler.Superseded},
+		{outcome: handler.Skipped},
+		{outcome: handler.Stored, calls: true},
+		{outcome: handler.Dead, calls: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.outcome.String(), func(t *testing.T) {
@@ -480,7 +483,6 @@ func TestDo_ResultIsTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 	var refuse atomic.Bool
 	var refused atomic.Int64
-	config.BeforeAcquire = nil
 	config.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
 		if refuse.Load() && refused.Add(1) <= 2 {
 			return true, errors.New("the pool says no")

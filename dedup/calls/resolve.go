@@ -85,7 +85,7 @@ func (s Store) Resolve(ctx context.Context, q querier, r Resolution, refs ...Ref
 	}
 	for _, ref := range refs { // one at a time: nobody waits for two of its rows
 		tag, err := q.Exec(ctx, s.queries().resolve, ref.ConsumerID, ref.MessageID, ref.Step, int16(r.Decision.state()),
-			p.Bytes, pgtype.Text{String: p.KeyID, Valid: p.Encoded}, pgtype.Text{String: r.By, Valid: r.By != ""})
+			p.Bytes, pgtype.Text{String: p.KeyID, Valid: p.Encoded}, r.By)
 		if err != nil {
 			return changed, fmt.Errorf("resolve call %.64q of message %s: %w", ref.Step, ref.MessageID, err)
 		}

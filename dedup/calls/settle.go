@@ -25,7 +25,11 @@ func (l *Ledger) settle(ctx context.Context, t *try) ([]byte, error) {
 	}
 	s := t.back
 	s.state = e.state
-	ours, err := l.giveBack(ctx, t, s, e.err)
+	said := e.err
+	if handler.IsInFlight(said) { // of us, not of the call
+		said = nil
+	}
+	ours, err := l.giveBack(ctx, t, s, said)
 	switch {
 	case err != nil && e.state == Unknown:
 		return nil, err // decided again by the next attempt

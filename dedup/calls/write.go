@@ -39,8 +39,8 @@ func (l *Ledger) take(ctx context.Context, db querier, t *try) error {
 		key                  pgtype.Text
 		sentFirst, deadline  pgtype.Timestamptz
 	)
-	t.began = time.Now()
-	err := db.QueryRow(bounded, l.q.take, t.consumerID, t.call.MessageID, t.call.Step, t.text, t.owner, interval(t.lease), ends, t.call.Key).Scan(
+	args := []any{t.consumerID, t.call.MessageID, t.call.Step, t.text, t.owner, interval(t.lease), ends, t.call.Key}
+	err := l.begin(bounded, db, t, l.q.take, args,
 		&outcome, &t.now, &taken, &state, &generation, &epoch, &attempts, &key, &sentFirst, &deadline,
 		&t.stored.result, &t.stored.codec, &t.stored.lost)
 	if err != nil {
@@ -76,9 +76,11 @@ func (l *Ledger) intend(ctx context.Context, db querier, t *try) (ours bool, err
 	bounded, cancel := l.bounded(ctx)
 	defer cancel()
 	var sentFirst, deadline pgtype.Timestamptz
-	t.began = time.Now()
-	err = db.QueryRow(bounded, l.q.intend, t.consumerID, t.call.MessageID, t.call.Step, t.owner, t.epoch,
-		t.call.Generation, t.call.Key, interval(t.lease), interval(t.opts.Timeout+l.cfg.Grace)).Scan(&t.call.Attempt, &sentFirst, &deadline)
+	args := []any{
+		t.consumerID, t.call.MessageID, t.call.Step, t.owner, t.epoch,
+		t.call.Generation, t.call.Key, interval(t.lease), interval(t.opts.Timeout + l.cfg.Grace),
+	}
+	err = l.begin(bounded, db, t, l.q.intend, args, &t.call.Attempt, &sentFirst, &deadline)
 	switch {
 	case err == pgx.ErrNoRows: //nolint:errorlint // as the row returns it
 		return false, nil
@@ -88,6 +90,21 @@ func (l *Ledger) intend(ctx context.Context, db querier, t *try) (ours bool, err
 	t.call.SentFirst, t.call.Deadline = sentFirst.Time, deadline.Time
 	t.back = standing{Started, sentFirst.Time, deadline.Time}
 	return true, nil
+}
+
+// begin sends a statement from which the time of a try runs. The wait for a connection
+// is not part of that.
+func (l *Ledger) begin(ctx context.Context, db querier, t *try, sql string, args []any, targets ...any) error {
+	if db == querier(l.pool) {
+		conn, err := l.pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		db = conn
+	}
+	t.began = time.Now()
+	return db.QueryRow(ctx, sql, args...).Scan(targets...)
 }
 
 // giveBack lets others have the call, as it stands. It reports false if they have it

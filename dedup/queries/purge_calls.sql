@@ -11,7 +11,7 @@ WITH old AS MATERIALIZED (
       AND o.updated_at < $3
       AND ($5::int IS NULL OR o.consumer_id = $5)
       AND o.state NOT IN (1, 4) -- started, unknown
-      AND o.lease_owner IS NULL
+      AND coalesce(o.lease_until, o.updated_at) < $3 -- in nobody's hand
       AND NOT EXISTS (
           SELECT
           FROM semel.processed_messages AS p

@@ -1,6 +1,7 @@
 -- What a person decided on a call of which nobody knows the end, or whose result was
 -- not kept: state $4 and, of one that is done, the result. No row: it is not such a
--- one (any more), or it may be under way. An earlier owner's epoch is over.
+-- one (any more), or it may be under way. An earlier owner's epoch is over. $7 is not
+-- NULL, also where nobody knows who it was.
 -- Locks: the row. Index: calls_pkey.
 UPDATE semel.calls AS c
 SET state = $4::smallint,
