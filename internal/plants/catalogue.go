@@ -78,26 +78,20 @@ func catalogue() []plant {
 		{"order-by-created-at", []proof{
 			unit("./outbox", "TestRelay_ClockSetBack"),
 		}},
-		{"no-intent", []proof{ // of a call only its end is committed
-			clients("after-send", 2),
-		}},
-		{"new-key-per-attempt", []proof{ // the provider takes each attempt for a call of its own
-			clients("after-answer", 2),
-		}},
-		{"asked-while-running", []proof{ // was it done? Not yet, and so it is done again
-			clients("after-send", 2),
-		}},
-		{"no-lock", []proof{ // writers that only insert, and do not hold the aggregate
-			{pkg: "./internal/chaos", test: "TestChaos_Relays", env: []string{"CHAOS_POINT=after-read"}, shows: `(?m)CHAOS broker=.* reordered=[1-9]`},
-		}},
 		{"no-intent", []proof{ // a call is made before the ledger knows of it
 			unit("./dedup/calls", "TestDo_IntentFirst"),
+			clients("after-send", 2),
 		}},
 		{"new-key-per-attempt", []proof{ // a repetition that the provider takes for another call
 			unit("./dedup/calls", "TestDo_AnswerLost"),
+			clients("after-answer", 2),
 		}},
 		{"asked-while-running", []proof{ // was it done, asked while it is being done
 			unit("./dedup/calls", "TestUnknown_NotAskedWhileUnderWay"),
+			clients("after-send", 3),
+		}},
+		{"no-lock", []proof{ // writers that only insert, and do not hold the aggregate
+			{pkg: "./internal/chaos", test: "TestChaos_Relays", env: []string{"CHAOS_POINT=after-read"}, shows: `(?m)CHAOS broker=.* reordered=[1-9]`},
 		}},
 	}
 }

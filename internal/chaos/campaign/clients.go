@@ -25,8 +25,9 @@ import (
 var receiptsTableSQL string
 
 const (
-	clientCount = 3
+	clientCount = 2
 	callWave    = 12 // messages of a wave
+	callsAhead  = 6  // messages that a client takes from the inbox, as many as it has workers
 )
 
 // mishaps is what goes wrong at the provider: each once, then by chance.

@@ -31,7 +31,7 @@ func (stored) close(context.Context) error                         { return nil 
 
 // recruit starts a client.
 func (g *clients) recruit() error {
-	setup := wire.Setup{Broker: g.broker, Schema: g.name, Consumer: g.name, WorkAhead: callSkip, Provider: g.provider.URL()}
+	setup := wire.Setup{Broker: g.broker, Schema: g.name, Consumer: g.name, WorkAhead: callsAhead, Provider: g.provider.URL()}
 	p, err := start(g.binary, setup, stored{}, g.events)
 	if err != nil {
 		return err
