@@ -50,6 +50,7 @@ func benchmarks() []benchmark {
 		{"run.rss_mb", atMost(100), (*bench).memory},
 		{"row.bytes", atMost(115), (*bench).rowBytes},
 		{"engine.allocs", atMost(12), (*bench).allocs},
+		{"breaker.overhead_ns", noTarget(), (*bench).breakerOverhead},
 		{"inline.strict_vs_handwritten", atLeast(0.85), (*bench).strict},
 		{"store.vs_copy", atLeast(0.5), (*bench).storeBulk},
 		{"stored.vs_inline", atLeast(0.4), (*bench).storedToEffect},
@@ -71,6 +72,8 @@ func benchmarks() []benchmark {
 		{"relay.latency_over_raw_ms", atMost(20), (*bench).relayLatency},
 		{"relay.rss_mb", atMost(100), (*bench).relayMemory},
 		{"purge.writers_p99", atMost(1.5), (*bench).purgeWriters},
+		{"webhook.store.vs_insert", atLeast(0.8), (*bench).webhookStore},
+		{"webhook.latency_over_bare_ms", atMost(5), (*bench).webhookLatency},
 	}
 }
 
