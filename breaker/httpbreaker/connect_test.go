@@ -153,17 +153,18 @@ func TestRoundTrip_BrokenUpload(t *testing.T) {
 func TestRoundTrip_HangingHost(t *testing.T) {
 	t.Parallel()
 
-	for _, trace := range []string{"Headers", "Body", "Connect"} {
-		t.Run(trace, func(t *testing.T) {
+	for _, at := range []string{"Headers", "Body", "Connect"} {
+		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 
 			url := listen(t, func(conn net.Conn) {
-				if trace == "Body" {
+				if at == "Body" {
+					_, _ = conn.Read(make([]byte, 1024))
 					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegin")
 				}
 				_, _ = io.Copy(io.Discard, conn) // until the client has enough
 			})
-			if trace == "Connect" {
+			if at == "Connect" {
 				url = strings.Replace(url, "http:", "https:", 1) // the handshake hangs
 			}
 			b := setupURL(t, url, httpbreaker.Config{RequestTimeout: 100 * time.Millisecond})
@@ -172,7 +173,7 @@ func TestRoundTrip_HangingHost(t *testing.T) {
 				require.ErrorContains(t, err, "no whole answer in time")
 				require.True(t, handler.IsUnavailable(err))
 				require.Same(t, b.breaker, breaker.Of(err))
-				require.Equal(t, trace == "Connect", isNotSent(err))
+				require.Equal(t, at == "Connect", isNotSent(err))
 			}
 			require.Equal(t, breaker.Open, b.breaker.State())
 			require.Equal(t, "timeout", b.breaker.Stats().LastError)
