@@ -159,5 +159,5 @@ func ExamplePreset_Fingerprint() {
 	again := preset.Fingerprint(&handler.Message{Payload: []byte(`{"id":"evt_1","pending_webhooks":1}`)})
 	fmt.Println(string(first), string(again))
 	// Output:
-	// {"id":"evt_1"} {"id":"evt_1"}
+	// {"id":"evt_1","pending_webhooks":} {"id":"evt_1","pending_webhooks":}
 }

@@ -248,16 +248,28 @@ func FuzzFingerprint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		part := preset.Fingerprint(&handler.Message{Payload: payload})
 		require.NotNil(t, part)
-		again := preset.Fingerprint(&handler.Message{Payload: part})
-		require.Equal(t, string(part), string(again))
-		var members map[string]any
-		if json.Unmarshal(bytes.TrimPrefix(payload, []byte("\ufeff")), &members) != nil || members == nil {
-			require.Equal(t, string(payload), string(part))
+		require.LessOrEqual(t, len(part), len(payload))
+		if string(part) == string(payload) {
 			return
 		}
-		delete(members, "pending_webhooks")
+		at := 0 // where a number was cut out
+		for at < len(part) && part[at] == payload[at] {
+			at++
+		}
+		number := payload[at : at+len(payload)-len(part)]
+		require.Empty(t, strings.Trim(string(number), "0123456789"))
+		require.Equal(t, string(payload), string(part[:at])+string(number)+string(part[at:]))
+		if !json.Valid(payload) {
+			return
+		}
+		var members map[string]any
+		require.NoError(t, json.Unmarshal(payload, &members))
+		require.Contains(t, members, "pending_webhooks")
+		restored := string(part[:at]) + "0" + string(part[at:])
 		var left map[string]any
-		require.NoError(t, json.Unmarshal(part, &left))
+		require.NoError(t, json.Unmarshal([]byte(restored), &left))
+		delete(members, "pending_webhooks")
+		delete(left, "pending_webhooks")
 		require.Equal(t, members, left)
 	})
 }

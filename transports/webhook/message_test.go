@@ -210,12 +210,18 @@ func TestFingerprint_Stripe(t *testing.T) {
 		require.NotNil(t, part, "nil would compare nothing")
 		return string(part)
 	}
-	first := fingerprint(`{"id":"evt_1","pending_webhooks":2,"data":{"object":{"amount":1,"pending_webhooks":1}}}`)
-	require.Equal(t, first, fingerprint(`{"id":"evt_1", "pending_webhooks": 1, "data":{"object":{"amount":1,"pending_webhooks":1}}}`))
-	require.Equal(t, first, fingerprint(`{"id":"evt_1","data":{"object":{"amount":1,"pending_webhooks":1}}}`))
-	require.NotEqual(t, first, fingerprint(`{"id":"evt_1","pending_webhooks":2,"data":{"object":{"amount":2,"pending_webhooks":1}}}`))
-	require.NotEqual(t, first, fingerprint(`{"id":"evt_1","pending_webhooks":2,"data":{"object":{"amount":1,"pending_webhooks":0}}}`), "only the outermost")
-	for _, payload := range []string{"", "null", "[]", "x", `{"torn`} {
+	event := func(pending, inner string) string {
+		return `{ "note" : "\\\"pending_webhooks\":7", "pending_webhooks" : ` + pending + ` , "data":{"object":{"amount":1,"pending_webhooks":` + inner + `}}, "list":["pending_webhooks", 3]}`
+	}
+	first := fingerprint(event("2", "1"))
+	require.Equal(t, first, fingerprint(event("1", "1")))
+	require.Equal(t, first, fingerprint(event("10", "1")))
+	require.NotEqual(t, first, fingerprint(event("2", "2")), "only the outermost")
+	require.NotEqual(t, first, fingerprint(strings.Replace(event("2", "1"), `"amount":1`, `"amount":2`, 1)))
+	require.NotEqual(t, first, fingerprint(strings.Replace(event("2", "1"), `3]`, `4]`, 1)))
+	require.NotEqual(t, first, fingerprint(strings.Replace(event("2", "1"), `:7`, `:8`, 1)))
+	require.NotEqual(t, first, fingerprint(event(`"2"`, "1")), "a text is no number")
+	for _, payload := range []string{"", "null", "[]", "x", `{"torn`, `{"torn\`, `{"pending_webhooks"`, `{"pending_webhooks":`, `{"pending_webhooks" 1}`, `{"`, `"pending_webhooks":1`} {
 		require.Equal(t, payload, fingerprint(payload))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -136,4 +137,58 @@ func open(raw []byte) any {
 		return elements
 	}
 	return nil
+}
+
+// withoutNumber returns body without the digits of one member of its outermost object.
+// It reads far enough to know which member that is and no further, since it is called
+// with every message; what is no JSON passes as it is, or nearly.
+func withoutNumber(body []byte, name string) []byte {
+	depth := 0
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			end := endOfText(body, i)
+			if depth == 1 && string(body[i+1:max(end-1, i+1)]) == name {
+				if from, to := digits(body, end); to > from {
+					return slices.Concat(body[:from], body[to:])
+				}
+			}
+			i = end - 1
+		}
+	}
+	return body
+}
+
+// endOfText is where the string ends that begins at body[from], behind its quote.
+func endOfText(body []byte, from int) int {
+	for i := from + 1; i < len(body); i++ {
+		switch body[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(body)
+}
+
+// digits are those of the value behind a member's name; none if it is no name.
+func digits(body []byte, from int) (start, end int) {
+	space := func() {
+		for from < len(body) && strings.IndexByte(" \t\r\n", body[from]) >= 0 {
+			from++
+		}
+	}
+	if space(); from == len(body) || body[from] != ':' {
+		return from, from
+	}
+	from++
+	space()
+	for end = from; end < len(body) && body[end] >= '0' && body[end] <= '9'; end++ {
+	}
+	return from, end
 }
