@@ -14,13 +14,13 @@ import (
 var (
 	makeCommand  = regexp.MustCompile(`\bmake ([a-z][a-z-]*)`)
 	goRunCommand = regexp.MustCompile(`\bgo run (\./[\w./-]+)((?: -\w+)*)`)
-	semelCommand = regexp.MustCompile("(?m)(?:^|[`/ ])semel ((?:(?:migrate|dlq|outbox|inbox)(?: [a-z]+(?:-[a-z]+)*)?)|check|doctor|relay)([^`|#\n]*)")
+	semelCommand = regexp.MustCompile("(?m)(?:^|[`/ ])semel ((?:(?:migrate|dlq|outbox|inbox|calls)(?: [a-z]+(?:-[a-z]+)*)?)|check|doctor|relay)([^`|#\n]*)")
 	aFlag        = regexp.MustCompile(`(?:^| )-([a-z]+)`)
 	aLink        = regexp.MustCompile(`\]\(([^)#]+)`)
 )
 
 // documents are those that tell a person what to type.
-var documents = [...]string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/design.md", "docs/failures.md", "docs/retention.md", "docs/encryption.md"}
+var documents = [...]string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/design.md", "docs/failures.md", "docs/retention.md", "docs/encryption.md", "docs/calls.md"}
 
 // Every command that the documents name exists, with its flags.
 func TestCommands(t *testing.T) {
