@@ -81,6 +81,7 @@ func (db *database) fill(ctx context.Context) error {
 	for _, statement := range []string{
 		byhand.Table,
 		byhand.OutboxTable,
+		byhand.WebhookTable,
 		`CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL)`,
 		fmt.Sprintf(`INSERT INTO accounts SELECT n, 0 FROM generate_series(1, %d) AS n`, accounts),
 		`VACUUM ANALYZE accounts`,
