@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
-	"net/http"
+	"time"
 
+	"github.com/semel-go/semel/breaker"
+	"github.com/semel-go/semel/breaker/httpbreaker"
 	"github.com/semel-go/semel/dedup/calls"
 	"github.com/semel-go/semel/internal/chaos/wire"
 	"github.com/semel-go/semel/internal/provider"
@@ -15,8 +17,12 @@ type client struct {
 	trap           *trap
 }
 
+// newClient has a breaker that opens now and then, shortly.
 func newClient(url string, trap *trap) *client {
-	sender := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
+	sender := httpbreaker.New(httpbreaker.Config{
+		Breaker: breaker.Config{OpenFor: 50 * time.Millisecond, OpenMax: 200 * time.Millisecond},
+		Budget:  breaker.BudgetConfig{PerSecond: 100},
+	}).Client()
 	heard := func() { trap.pass(wire.AfterSend) }
 	return &client{
 		keyed:   &provider.Client{URL: url, Keyed: true, HTTP: sender, Heard: heard},
