@@ -142,13 +142,12 @@ func (c *Call) end(v verdict, err error) {
 
 // conclude draws from a call what it tells. It is called with mu held.
 func (b *Breaker) conclude(c *Call, v verdict, err error) {
-	current := c.generation == b.generation
 	if b.trial == c {
 		b.trial = nil
 	}
 	switch v {
 	case answered:
-		if current {
+		if c.generation == b.generation {
 			b.refusals = 0
 		}
 		c.report(nil)
@@ -162,7 +161,7 @@ func (b *Breaker) conclude(c *Call, v verdict, err error) {
 
 	default:
 		c.report(errIgnored)
-		if c.trial && current {
+		if c.trial {
 			b.announce()
 		}
 	}
@@ -172,9 +171,6 @@ func (b *Breaker) conclude(c *Call, v verdict, err error) {
 func (b *Breaker) fail(c *Call, err error) {
 	b.stats.Failures++
 	b.stats.LastError = kind(err)
-	if c.generation != b.generation {
-		return
-	}
 	b.last = err
 	if c.trial {
 		b.futile++

@@ -51,6 +51,9 @@ func TestRefused_ManyInARow(t *testing.T) {
 		require.NoError(t, b.Do(t.Context(), succeeds))
 		require.Equal(t, breaker.Closed, b.State())
 		require.Nil(t, breaker.Of(b.Do(t.Context(), refuses)), "counted anew")
+		open(t, b)
+		require.Equal(t, 2*time.Second, b.RetryIn(), "this is another trouble")
+		require.NotErrorIs(t, b.Cause(), breaker.ErrRefused)
 	})
 }
 

@@ -200,6 +200,23 @@ func TestTrial_AnswersFromBefore(t *testing.T) {
 	})
 }
 
+// What the dependency asked for while it was down is over once it answers.
+func TestHoldUntil_AnsweredMeanwhile(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker.New("bank", breaker.Config{})
+		open(t, b)
+		time.Sleep(b.RetryIn() + 1)
+		require.NoError(t, b.Do(t.Context(), func(context.Context) error {
+			b.HoldUntil(time.Now().Add(time.Minute))
+			return nil
+		}))
+		open(t, b)
+		require.Equal(t, 2*time.Second, b.RetryIn())
+	})
+}
+
 func TestHoldUntil(t *testing.T) {
 	t.Parallel()
 

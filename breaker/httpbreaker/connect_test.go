@@ -181,6 +181,18 @@ func TestRoundTrip_HangingHost(t *testing.T) {
 	}
 }
 
+func TestRoundTrip_ConnectTimeout(t *testing.T) {
+	t.Parallel()
+
+	url := listen(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	b := setupURL(t, strings.Replace(url, "http:", "https:", 1), httpbreaker.Config{ConnectTimeout: 50 * time.Millisecond, RequestTimeout: -1})
+	err := b.post(t)
+	require.ErrorContains(t, err, "handshake timeout")
+	require.True(t, isNotSent(err))
+	require.Same(t, b.breaker, breaker.Of(err))
+	require.Equal(t, "timeout", b.breaker.Stats().LastError)
+}
+
 func TestRoundTrip_ResetInTheMiddle(t *testing.T) {
 	t.Parallel()
 

@@ -158,8 +158,9 @@ func TestTransport_SwitchingProtocols(t *testing.T) {
 		}
 		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		<-time.After(time.Second) // longer than a request may take
 		_, _ = io.Copy(conn, rw)
-	}, httpbreaker.Config{})
+	}, httpbreaker.Config{RequestTimeout: 500 * time.Millisecond})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url, nil)
 	require.NoError(t, err)
 	req.Header.Set("Connection", "Upgrade")
