@@ -72,6 +72,22 @@ func TestCheck_AnotherTransportsAnswer(t *testing.T) {
 	require.Equal(t, 7*time.Second, delay)
 }
 
+// Check leaves no body behind, and reads no more of it than a connection is worth.
+func TestCheck_Body(t *testing.T) {
+	t.Parallel()
+
+	for _, size := range []int{10, 1 << 20} {
+		rest := strings.NewReader(strings.Repeat("x", size))
+		body := &closed{Reader: rest}
+		require.Error(t, httpbreaker.Check(&http.Response{StatusCode: 404, Body: body}))
+		require.True(t, body.closed)
+		require.Equal(t, max(0, size-64<<10), rest.Len())
+	}
+	body := &closed{Reader: strings.NewReader("theirs")}
+	require.NoError(t, httpbreaker.Check(&http.Response{StatusCode: 200, Body: body}))
+	require.False(t, body.closed)
+}
+
 // Case P5: told to come back in an hour, the message does, and the breaker tries
 // now and then, as it may be sooner.
 func TestRetryAfter(t *testing.T) {

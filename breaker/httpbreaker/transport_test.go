@@ -109,10 +109,13 @@ func TestTransport_RetryBudget(t *testing.T) {
 	})
 	attempt := func(n int) error {
 		ctx := handler.WithCause(t.Context(), &handler.Cause{Attempt: n})
-		resp, err := tr.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPost, "https://up.example", io.NopCloser(strings.NewReader("payload"))))
+		payload := &closed{Reader: strings.NewReader("payload")}
+		resp, err := tr.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPost, "https://up.example", payload))
 		if err == nil {
 			require.NoError(t, resp.Body.Close())
+			return nil
 		}
+		require.True(t, payload.closed)
 		return err
 	}
 	require.NoError(t, attempt(1))
@@ -129,6 +132,39 @@ func TestTransport_RetryBudget(t *testing.T) {
 	require.NoError(t, attempt(2))
 	require.ErrorIs(t, attempt(3), breaker.ErrBudget)
 	require.Equal(t, 3, sent)
+	require.NoError(t, attempt(1))
+	require.ErrorIs(t, attempt(2), breaker.ErrBudget, "half a token, and the retry has brought none")
+}
+
+// A trial is bounded as it is: a host must be found again also by retries alone.
+func TestTransport_TrialNeedsNoToken(t *testing.T) {
+	t.Parallel()
+
+	tr := httpbreaker.New(httpbreaker.Config{
+		Base: roundTrip(noContent), Logger: quiet, Breaker: soon,
+		Budget: breaker.BudgetConfig{Ratio: -1, PerSecond: -1},
+	})
+	for range 3 {
+		require.Error(t, get(t, tr, "https://down.example"))
+	}
+	host := tr.Breaker("down.example")
+	require.Eventually(t, func() bool { return host.RetryIn() == 0 }, time.Minute, time.Millisecond)
+	ctx := handler.WithCause(t.Context(), &handler.Cause{Attempt: 2})
+	resp, err := tr.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "https://down.example", nil))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.EqualValues(t, 1, host.Stats().Trials)
+}
+
+// closed is a body that knows it was closed.
+type closed struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closed) Close() error {
+	c.closed = true
+	return nil
 }
 
 func TestTransport_OnChange(t *testing.T) {

@@ -28,7 +28,11 @@ func TestTrial_BodyIsNeverClosed(t *testing.T) {
 		if down.Load() {
 			w.WriteHeader(500)
 		}
-		_, _ = w.Write(make([]byte, 1<<20))
+		for chunk := make([]byte, 1<<16); ; {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
 	}, httpbreaker.Config{Breaker: soon, RequestTimeout: 200 * time.Millisecond})
 	for range 3 {
 		require.Error(t, b.post(t))
