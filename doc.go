@@ -17,7 +17,10 @@
 //     whole source, [github.com/semel-go/semel/inbox.Inbox.Process] one message.
 //   - transports/kafka, transports/rabbitmq, transports/memory: where messages
 //     come from.
-//   - dedup: only the primitive, for a transaction of your own.
+//   - transports/webhook: signed callbacks, into an inbox.
+//   - dedup: only the primitive, for a transaction of your own; and what keeps
+//     older versions from running.
+//   - dedup/calls, breaker, breaker/httpbreaker: calls to the outside.
 //   - dlq: the dead letters.
 //   - handler: the message, the handler, and the contract of a source.
 //   - schema: the tables. Command semel migrates them.
@@ -39,12 +42,13 @@
 //   - publisher: sends messages to a broker
 //   - lane: where messages of one key wait for each other
 //   - attempt: one run of the handler, in a transaction of its own
-//   - outcome: how a message ended: processed, duplicate, mismatch, dead;
-//     superseded, skipped and stored have their numbers, and nothing sets them yet
+//   - outcome: how a message ended: processed, duplicate, mismatch, superseded,
+//     skipped, stored, dead
 //   - mismatch: an id that was seen before with another payload
 //   - dead letter: a message in front of a person, with its reason
 //   - poison: a message that fails every time
 //   - replay: handling a dead letter again
 //   - retention: how long it is remembered that a message was handled
-//   - gate: holds the intake while the database is away
+//   - gate: holds the intake while a dependency is away
+//   - call: a request to the outside, in the ledger; one step of a message
 package semel
