@@ -229,7 +229,7 @@ func (t *try) notSent(err error) ended {
 
 // unknown puts the call in front of a person.
 func (t *try) unknown(err error) ended {
-	return ended{state: Unknown, err: handler.Permanent(fmt.Errorf("%s: %w: %w", t.call.name(), handler.ErrCallUnknown, err))}
+	return ended{state: Unknown, err: handler.Permanent(fmt.Errorf("%s: %w: %w; look at the provider, then decide with semel calls resolve", t.call.name(), handler.ErrCallUnknown, err))}
 }
 
 // renew begins a generation.
