@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/semel-go/semel/breaker"
+	"github.com/semel-go/semel/breaker/httpbreaker"
 	"github.com/semel-go/semel/dedup/calls"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/provider"
@@ -32,15 +34,13 @@ type account struct {
 	Keys bool // it knows idempotency keys
 }
 
-func newAPI(a account) api {
-	return api{
-		account: a,
-		client:  &http.Client{},
-		breaker: breaker.New(a.Name, breaker.Config{
-			OpenFor:   500 * time.Millisecond, // shorter than by default, as all is in an example
-			IsFailure: func(err error) bool { return !handler.IsPermanent(err) && !handler.IsInFlight(err) },
-		}),
-	}
+func newAPI(a account, logger *slog.Logger) api {
+	t := httpbreaker.New(httpbreaker.Config{
+		Name:    func(*http.Request) string { return a.Name },
+		Breaker: breaker.Config{OpenFor: 500 * time.Millisecond}, // sooner than by default, as all is in an example
+		Logger:  logger,
+	})
+	return api{account: a, client: t.Client(), breaker: t.Breaker(a.Name)}
 }
 
 // create has the provider make a document, and returns its id there.
@@ -84,29 +84,26 @@ func (a api) find(ctx context.Context, number string) ([]byte, calls.Answer, err
 
 // do sends a request and reads the answer. Its error says whose fault it is.
 func (a api) do(req *http.Request, answer any) error {
-	return a.breaker.Do(req.Context(), func(ctx context.Context) error {
-		resp, err := a.client.Do(req.WithContext(ctx))
-		if err != nil {
-			return handler.Unavailable(err)
-		}
-		defer resp.Body.Close() //nolint:errcheck // it was only read
-		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-		if err != nil {
-			return handler.Unavailable(err)
-		}
-		switch code := resp.StatusCode; {
-		case code < 300:
-			return json.Unmarshal(body, answer)
-		case code == http.StatusConflict: // the call before it is still being worked on
-			return handler.InFlight(fmt.Errorf("it answers %s", resp.Status))
-		case code < 500:
-			var refusal struct{ Error string }
-			_ = json.Unmarshal(body, &refusal) // then there is only the status
-			return handler.Permanent(fmt.Errorf("it refuses with %s: %.64q", resp.Status, refusal.Error))
-		}
-		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
-			a.breaker.HoldUntil(time.Now().Add(time.Duration(seconds) * time.Second))
-		}
-		return handler.Unavailable(fmt.Errorf("it answers %s", resp.Status))
-	})
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()  //nolint:errcheck // it was only read
+	switch resp.StatusCode { // what its documentation says
+	case http.StatusConflict:
+		return handler.InFlight(errors.New("a call under this key is still being worked on"))
+	case http.StatusUnprocessableEntity:
+		var refusal struct{ Error string }
+		_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<10)).Decode(&refusal) // without a reason it is refused as well
+		return handler.Permanent(fmt.Errorf("it refuses the %.64q", refusal.Error))
+	}
+	err = httpbreaker.Check(resp)
+	var away *breaker.FailureError
+	switch {
+	case errors.As(err, &away):
+		return away // without its Retry-After: the breaker heeds that, for all documents
+	case err != nil:
+		return err
+	}
+	return json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(answer)
 }

@@ -60,18 +60,21 @@ func storeEffects(ctx context.Context, pool *pgxpool.Pool, ledgers map[string][]
 	return nil
 }
 
-// attemptsSince counts the attempts that messages to the providers have spent on
-// failures since a moment, by the database's clock. While all wait, none is gone.
-func attemptsSince(ctx context.Context, pool *pgxpool.Pool, schemaName string, since time.Time) (n int64, err error) {
+// attemptsIn counts the attempts that messages to the providers have spent in an
+// outage, by the database's clock: those of messages that had not failed before it
+// began, and of all that have failed since every sender knows of it. While it lasts
+// all of them wait, so none is gone.
+func attemptsIn(ctx context.Context, pool *pgxpool.Pool, schemaName string, began, known time.Time) (n int64, err error) {
 	err = pool.QueryRow(ctx, schema.Qualify(`
 		SELECT coalesce(sum(attempts), 0)
 		FROM (
-			SELECT consumer_id, attempts FROM semel.inbox_messages WHERE last_failed_at > $1
+			SELECT consumer_id, attempts, first_failed_at, last_failed_at FROM semel.inbox_messages
 			UNION ALL
-			SELECT consumer_id, attempts FROM semel.dead_letters WHERE last_failed_at > $1
-		) AS failed
-		JOIN semel.consumers AS c ON c.id = failed.consumer_id
-		WHERE c.name LIKE $2 || '%'`, schemaName), since, senderPrefix).Scan(&n)
+			SELECT consumer_id, attempts, first_failed_at, last_failed_at FROM semel.dead_letters
+		) AS message
+		JOIN semel.consumers AS c ON c.id = message.consumer_id
+		WHERE c.name LIKE $3 || '%'
+		  AND (first_failed_at > $1 OR last_failed_at > $2)`, schemaName), began, known, senderPrefix).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("look for attempts that the maintenance cost: %w", err)
 	}

@@ -20,7 +20,7 @@ WITH input AS (
     UNION ALL
     SELECT id, 'CN-' || id, true FROM input WHERE fails
 ), effect AS (
-    SELECT number, count(*) AS times, min(e.id) AS provider_id
+    SELECT number, count(*) AS times, array_agg(e.id) AS provider_ids
     FROM provider_effects AS e
     GROUP BY number
 ), request AS (
@@ -39,14 +39,13 @@ WITH input AS (
     SELECT d.id, d.note,
            effect.number IS NULL AS absent,
            person.number IS NOT NULL AS person,
-           request.number IS NULL
-           OR effect.provider_id IS DISTINCT FROM request.provider_id AS unsettled
+           coalesce(request.provider_id = ANY (effect.provider_ids), false) AS known
     FROM document AS d
     LEFT JOIN effect USING (number)
     LEFT JOIN request USING (number)
     LEFT JOIN person USING (number)
 ), wrong AS (
-    SELECT id FROM state WHERE NOT person AND unsettled AND (note OR NOT absent)
+    SELECT id FROM state WHERE NOT person AND CASE WHEN absent THEN note ELSE NOT known END
     UNION
     SELECT i.id
     FROM input AS i

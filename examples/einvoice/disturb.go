@@ -58,16 +58,18 @@ func (r *run) kill(ctx context.Context, c *crew.Crew, name string) error {
 	return nil
 }
 
-// maintain has the providers down for maintenance, and looks what that has cost, from
-// the moment on at which all senders know it.
+// maintain has the providers down for maintenance, and looks what that has cost.
 func (r *run) maintain(ctx context.Context) error {
 	ends := time.Now().Add(r.maintenance)
+	var began, known time.Time
+	if err := r.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&began); err != nil {
+		return fmt.Errorf("look at the database's clock: %w", err)
+	}
 	if err := r.providers.maintain(ctx, r.maintenance); err != nil {
 		return err
 	}
 	r.say("the providers are down for maintenance now, for %s; orders are confirmed all the same, their documents wait", r.maintenance)
 	gates := len(senders()) * len(r.providers.accounts)
-	var known time.Time
 	for away := 0; away < gates && time.Until(ends) > r.maintenance/2; {
 		if err := wait(ctx, 20*time.Millisecond); err != nil {
 			return err
@@ -83,7 +85,7 @@ func (r *run) maintain(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if r.attemptsInOutage, err = attemptsSince(ctx, r.pool, r.name, known); err != nil {
+	if r.attemptsInOutage, err = attemptsIn(ctx, r.pool, r.name, began, known); err != nil {
 		return err
 	}
 	r.say("the maintenance is over; it has cost %d attempts", r.attemptsInOutage)

@@ -128,7 +128,7 @@ func ignore(ctx context.Context, _ pgx.Tx, _ *handler.Message) error {
 func newAdapter(pool *pgxpool.Pool, c partConfig) (adapter, error) {
 	senders := make(map[string]*inbox.Inbox)
 	for _, a := range c.Accounts {
-		in, err := newSenderInbox(pool, c, newAPI(a))
+		in, err := newSenderInbox(pool, c, newAPI(a, c.logger()))
 		if err != nil {
 			return adapter{}, err
 		}

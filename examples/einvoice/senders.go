@@ -24,7 +24,7 @@ func runSender(ctx context.Context, c partConfig) error {
 	defer pool.Close()
 	var senders []*inbox.Inbox
 	for _, a := range c.Accounts {
-		in, err := newSenderInbox(pool, c, newAPI(a))
+		in, err := newSenderInbox(pool, c, newAPI(a, c.logger()))
 		if err != nil {
 			return err
 		}
