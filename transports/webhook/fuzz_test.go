@@ -93,7 +93,7 @@ func FuzzGitHubSignature(f *testing.F) {
 func FuzzStandardWebhooksSignature(f *testing.F) {
 	const secret = "example-secret-example-secret-32"
 	const good, asymmetric = "v1,FleQufhDtc3nGkYTxVpbdKVtmkLvKt/fs11jCwULMzw=", "v1a,1zNflSiyhb8Nif6Fq9RdHkIlzBbVOm2uOD4INvUZoC5ZNuMpcTQpNgunotBsVTvwesl09/FqJOHySqswKMr3AA=="
-	for _, signature := range []string{good, asymmetric, asymmetric + " " + good, "v1,", "v1a,AAAA", " ", ",", "v2," + good[3:], strings.Repeat("v1,AA ", 40), strings.TrimRight(good, "="), "v1,====", "\xff"} {
+	for _, signature := range []string{good, asymmetric, asymmetric + " " + good, "v1,", "v1a,AAAA", " ", ",", "v2," + good[3:], strings.Repeat("v1,AA ", 40), strings.TrimRight(good, "="), "v1,====", "\xff", good[:10] + "\n" + good[10:]} {
 		f.Add("msg_example_1", "1700000000", signature, []byte(body))
 	}
 	f.Add("msg.1", "1700000000", good, []byte(body))

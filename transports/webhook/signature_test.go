@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"encoding/hex"
 	"net/http"
 	"strings"
 	"testing"
@@ -170,6 +171,21 @@ func TestVerify_BadSignedHeaders(t *testing.T) {
 			require.Empty(t, b.shelf.stored())
 			require.Equal(t, int64(1), b.Stats().Unsigned+b.Stats().WrongSignature)
 		})
+	}
+}
+
+// A time has one text. With a zero before it, it would have two, of which the same
+// signature could be asked.
+func TestVerify_TimeWithAZeroBefore(t *testing.T) {
+	t.Parallel()
+
+	const secret = "whsec_example_not_a_real_secret"
+	early := time.Unix(999_999_999, 0) // so early that there is room for a zero
+	for text, status := range map[string]int{"999999999": http.StatusOK, "0999999999": http.StatusUnauthorized} {
+		b := setup(t, webhook.Stripe(secret), webhook.Config{Clock: at(early)})
+		r := providers()[0].unsigned(body)
+		r.Header.Set("Stripe-Signature", "t="+text+",v1="+hex.EncodeToString(macOf(secret, text, ".", body)))
+		require.Equal(t, status, b.serve(r).Code, text)
 	}
 }
 
