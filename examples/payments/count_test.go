@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -14,13 +15,15 @@ import (
 	"github.com/semel-go/semel/examples/internal/database"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
+	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/schema"
 )
 
 const (
-	payment1 = `{"data":{"object":{"amount":100,"customer":"cus_1","metadata":{"order_id":"ord_1"}}}}`
-	payment2 = `{"data":{"object":{"amount":30,"customer":"cus_1","metadata":{"order_id":"ord_2"}}}}`
-	refund1  = `{"data":{"object":{"amount_refunded":100,"customer":"cus_1","metadata":{"order_id":"ord_1"}}}}`
+	payment1  = `{"data":{"object":{"id":"pi_1","amount":100,"customer":"cus_1","metadata":{"order_id":"ord_1"}}}}`
+	payment2  = `{"data":{"object":{"id":"pi_2","amount":30,"customer":"cus_1","metadata":{"order_id":"ord_2"}}}}`
+	refund1   = `{"data":{"object":{"id":"ch_1","payment_intent":"pi_1","amount":100,"amount_refunded":100,"customer":"cus_1","metadata":{"order_id":"ord_1"}}}}`
+	declined1 = `{"data":{"object":{"id":"pi_1","amount":100,"customer":"cus_1","metadata":{"order_id":"ord_1"}}}}`
 )
 
 type testBundle struct {
@@ -45,7 +48,7 @@ func setup(t *testing.T, url string) *testBundle {
 		require.NoError(t, err)
 	})
 	b.exec(t, tablesSQL)
-	b.in, err = inbox.New(b.pool, consumerName, newHandler(nil), inbox.Config{Schema: b.schema, Logger: slog.New(slog.DiscardHandler)})
+	b.in, err = inbox.New(b.pool, payments, newHandler(b.schema, outbox.NewWriter(b.schema), refuseType), inbox.Config{Schema: b.schema, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	return b
 }
@@ -58,9 +61,23 @@ func (b *testBundle) exec(t *testing.T, sql string) {
 
 func (b *testBundle) process(t *testing.T, id, kind, payload string) handler.Outcome {
 	t.Helper()
-	outcome, err := b.in.Process(t.Context(), &handler.Message{ID: id, Type: kind, Payload: []byte(payload)})
+	return b.processAt(t, id, kind, payload, time.Time{})
+}
+
+// processAt handles an event that was made at a time.
+func (b *testBundle) processAt(t *testing.T, id, kind, payload string, at time.Time) handler.Outcome {
+	t.Helper()
+	outcome, err := b.in.Process(t.Context(), &handler.Message{ID: id, Type: kind, Payload: []byte(payload), OccurredAt: at})
 	require.NoError(t, err)
 	return outcome
+}
+
+// everybodyLearns does what the consumers of the events do.
+func (b *testBundle) everybodyLearns(t *testing.T) {
+	t.Helper()
+	for _, table := range []string{"shipments", "invoices"} {
+		b.exec(t, `INSERT INTO `+table+` (event, order_id) SELECT id::text, aggregateid FROM outbox`)
+	}
 }
 
 // The sum of a run must show every way in which it can be wrong.
@@ -85,6 +102,16 @@ func TestCountMessages(t *testing.T) {
 		{name: "NeitherRecordedNorHandled", lost: 1, plant: `DELETE FROM effects WHERE message = 'evt_2';
 			UPDATE accounts SET balance = balance - 30; DELETE FROM orders WHERE id = 'ord_2';
 			DELETE FROM processed_messages WHERE message_text = 'evt_2'`},
+		{name: "EventGone", lost: 1, plant: `DELETE FROM outbox WHERE aggregateid = 'ord_1'`},
+		{name: "NotShipped", lost: 1, plant: `DELETE FROM shipments WHERE order_id = 'ord_1'`},
+		{name: "NotInvoiced", lost: 1, plant: `DELETE FROM invoices WHERE order_id = 'ord_1'`},
+		{name: "ShippedTwice", doubled: 1, plant: `INSERT INTO shipments SELECT * FROM shipments WHERE order_id = 'ord_1'`},
+		{name: "InvoicedTwice", doubled: 1, plant: `INSERT INTO invoices SELECT * FROM invoices WHERE order_id = 'ord_1'`},
+		{name: "TwoEvents", doubled: 1, lost: 0, plant: `WITH another AS (
+				INSERT INTO outbox (id, aggregatetype, aggregateid, type, causation_id)
+				SELECT gen_random_uuid(), aggregatetype, aggregateid, type, causation_id FROM outbox WHERE aggregateid = 'ord_1' RETURNING id
+			), shipped AS (INSERT INTO shipments SELECT id::text, 'ord_1' FROM another)
+			INSERT INTO invoices SELECT id::text, 'ord_1' FROM another`},
 		{name: "DeadLetterGone", lost: 1, plant: `DELETE FROM dead_letters`},
 		{name: "DeadYetHandled", doubled: 1, plant: `INSERT INTO effects (message, type, amount) VALUES ('evt_3', 'x', 0)`},
 		{name: "BalanceTwice", doubled: 1, plant: `UPDATE accounts SET balance = balance + 100`},
@@ -99,6 +126,7 @@ func TestCountMessages(t *testing.T) {
 				b.process(t, "evt_2", "payment_intent.succeeded", payment2)
 				b.process(t, "evt_3", "payment_intent.succeeded", "{")
 			}
+			b.everybodyLearns(t)
 
 			if tt.plant != "" {
 				b.exec(t, tt.plant)
@@ -114,36 +142,54 @@ func TestCountMessages(t *testing.T) {
 	}
 }
 
-// A refund that comes before its payment leaves the order and the balance as
-// one that comes after it.
+// In whatever order the events of a payment come, the order and the balance end the
+// same. Who ships is told unless the order was refunded before.
 func TestHandler_AnyOrder(t *testing.T) {
 	t.Parallel()
 	url := withDatabase(t).URL
 
-	paid := func(t *testing.T, b *testBundle) { b.process(t, "evt_1", "payment_intent.succeeded", payment1) }
-	refunded := func(t *testing.T, b *testBundle) { b.process(t, "evt_2", "charge.refunded", refund1) }
+	type step struct {
+		id, kind, payload string
+		at                int64
+		want              handler.Outcome
+	}
+	declined := step{"evt_0", "payment_intent.payment_failed", declined1, 1, handler.Processed}
+	paid := step{"evt_1", "payment_intent.succeeded", payment1, 2, handler.Processed}
+	refunded := step{"evt_2", "charge.refunded", refund1, 3, handler.Processed}
+	late := func(s step) step { s.want = handler.Superseded; return s }
+	again := func(s step) step { s.want = handler.Duplicate; return s }
+	unknown := func(s step) step { s.at = 0; return s } // nobody says when it was
+
 	tests := []struct {
-		name  string
-		steps []func(*testing.T, *testBundle)
+		name   string
+		steps  []step
+		events int
 	}{
-		{name: "PaidFirst", steps: []func(*testing.T, *testBundle){paid, refunded, paid, refunded}},
-		{name: "RefundedFirst", steps: []func(*testing.T, *testBundle){refunded, refunded, paid, paid}},
+		{name: "AsItWas", steps: []step{declined, paid, refunded, again(paid), again(refunded), again(declined)}, events: 1},
+		{name: "RefundedFirst", steps: []step{refunded, again(refunded), late(paid), again(paid), late(declined)}},
+		{name: "DeclinedLast", steps: []step{paid, refunded, late(declined)}, events: 1},
+		{name: "NobodySaysWhen", steps: []step{unknown(refunded), unknown(paid), unknown(declined)}, events: 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, url)
 
-			for _, step := range tt.steps {
-				step(t, b)
+			for _, s := range tt.steps {
+				var at time.Time
+				if s.at != 0 {
+					at = time.Unix(s.at, 0)
+				}
+				require.Equal(t, s.want, b.processAt(t, s.id, s.kind, s.payload, at), s.id)
 			}
 
 			var status string
-			var balance int64
+			var balance, events int
 			require.NoError(t, b.pool.QueryRow(t.Context(),
-				`SELECT o.status, a.balance FROM orders AS o JOIN accounts AS a ON a.id = o.account`).Scan(&status, &balance))
+				`SELECT o.status, a.balance, (SELECT count(*) FROM outbox) FROM orders AS o JOIN accounts AS a ON a.id = o.account`).Scan(&status, &balance, &events))
 			require.Equal(t, "refunded", status)
 			require.Zero(t, balance)
+			require.Equal(t, tt.events, events)
 		})
 	}
 }

@@ -24,7 +24,7 @@ func TestInput_Lines(t *testing.T) {
 		wrong   string // of a malformed line; its payload is the line
 	}{
 		{name: "Object", line: `{"id":"e","type":"t","body":{"a": 1}}`, id: "e", kind: "t", payload: `{"a": 1}`},
-		{name: "Text", line: `{"id":"e","type":"t","body":"a\nb"}`, id: "e", kind: "t", payload: "a\nb"},
+		{name: "Text", line: `{"id":"e","type":"t","body":"a\nb"}`, id: "e", kind: "t", payload: `"a\nb"`},
 		{name: "Null", line: `{"id":"e","type":"t","body":null}`, id: "e", kind: "t", payload: "null"},
 		{name: "NoBody", line: `{"id":"e","type":"t"}`, id: "e", kind: "t"},
 		{name: "NoID", line: `{"type":"t","body":1}`, kind: "t", payload: "1"},
@@ -42,24 +42,58 @@ func TestInput_Lines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			in := newInput("a/b.jsonl", strings.NewReader(tt.line+"\n"))
-
-			msg, err := in.next()
+			line, size, err := in.readLine()
 			require.NoError(t, err)
-			_, end := in.next()
 
-			require.Equal(t, io.EOF, end)
-			require.Equal(t, "b.jsonl line 1", msg.Source)
+			m, err := decodeLine(line, size)
+
 			if tt.wrong == "" {
-				require.Equal(t, []string{tt.id, tt.kind, tt.payload}, []string{msg.ID, msg.Type, string(msg.Payload)})
-				require.Zero(t, in.malformed)
+				require.NoError(t, err)
+				require.Equal(t, []string{tt.id, tt.kind, tt.payload}, []string{m.id, m.kind, string(m.body)})
 				return
 			}
-			require.Equal(t, []string{"b.jsonl line 1", malformedType, tt.line}, []string{msg.ID, msg.Type, string(msg.Payload)})
+			require.EqualError(t, err, tt.wrong)
+
+			// It is sent all the same, for the service to refuse.
+			in = newInput("a/b.jsonl", strings.NewReader(tt.line+"\n"))
+			c, err := in.next()
+			require.NoError(t, err)
+			require.Equal(t, "stripe:b.jsonl line 1", c.id)
 			require.EqualValues(t, 1, in.malformed)
-			err = refuseLine(t.Context(), nil, msg)
+			err = handler.JSON(refuseLine)(t.Context(), nil, &handler.Message{Payload: c.body})
 			require.ErrorIs(t, err, handler.ErrUndecodable)
 			require.True(t, handler.IsPermanent(err))
-			require.ErrorContains(t, err, "b.jsonl line 1: payload cannot be decoded: "+tt.wrong)
+			require.ErrorContains(t, err, "b.jsonl line 1: "+tt.wrong)
+			_, err = in.next()
+			require.Equal(t, io.EOF, err)
+		})
+	}
+}
+
+// A body that is a provider's event is sent as it stands, any other in one.
+func TestCallback(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, line string
+		id, body   string
+	}{
+		{name: "Event", line: `{"id":"e","type":"t","body":{"id":"e", "type":"t"}}`, id: "stripe:e", body: `{"id":"e", "type":"t"}`},
+		{name: "OtherID", line: `{"id":"e","type":"t","body":{"id":"f","type":"t"}}`, id: "stripe:e", body: `{"id":"e","type":"t","data":{"object":{"id":"f","type":"t"}}}`},
+		{name: "Unnamed", line: `{"id":"e","type":"t","body":{"data":{"object":{"id":"f"}}}}`, id: "stripe:e", body: `{"id":"e","type":"t","data":{"object":{"id":"f"}}}`},
+		{name: "Text", line: `{"id":"e","type":"t","body":"a"}`, id: "stripe:e", body: `{"id":"e","type":"t","data":{"object":"a"}}`},
+		{name: "NoBody", line: `{"id":"e","type":"t"}`, id: "stripe:e", body: `{"id":"e","type":"t","data":{"object":null}}`},
+		{name: "NoID", line: `{"type":"t","body":1}`, body: `{"id":"","type":"t","line":"f line 1","data":{"object":1}}`},
+		{name: "LongID", line: `{"id":"` + strings.Repeat("x", 250) + `","body":1}`, body: `{"id":"` + strings.Repeat("x", 250) + `","type":"","line":"f line 1","data":{"object":1}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			c, err := newInput("f", strings.NewReader(tt.line)).next()
+
+			require.NoError(t, err)
+			require.Equal(t, []string{tt.id, tt.body}, []string{c.id, string(c.body)})
 		})
 	}
 }
@@ -70,20 +104,18 @@ func TestInput_Sizes(t *testing.T) {
 	whole := strings.Repeat("x", maxLine)
 	in := newInput("big", strings.NewReader("\n \r\n"+whole+"\r\n"+whole+"x\n"+strings.Repeat(" ", maxLine+5)+"\nlast"))
 
-	var sizes []int
-	var sources []string
+	var ids []string
 	for {
-		msg, err := in.next()
+		c, err := in.next()
 		if err != nil {
 			require.Equal(t, io.EOF, err)
 			break
 		}
-		sizes = append(sizes, len(msg.Payload))
-		sources = append(sources, msg.Source)
+		ids = append(ids, c.id)
+		require.LessOrEqual(t, len(c.body), maxBody)
 	}
 
-	require.Equal(t, []int{maxLine, keptOfLonger, keptOfLonger, 4}, sizes)
-	require.Equal(t, []string{"big line 3", "big line 4", "big line 5", "big line 6"}, sources)
+	require.Equal(t, []string{"stripe:big line 3", "stripe:big line 4", "stripe:big line 5", "stripe:big line 6"}, ids)
 	require.EqualValues(t, 2, in.empty)
 }
 
@@ -106,8 +138,8 @@ func TestTally(t *testing.T) {
 	t.Parallel()
 
 	in := newInput("f", strings.NewReader(strings.Join([]string{
-		`{"id":"a","type":"t","body":1}`,
-		`{"id":"a","type":"t","body":1}`,
+		`{"id":"a","type":"t","body":{"id":"a","type":"t","pending_webhooks":2}}`,
+		`{"id":"a","type":"t","body":{"id":"a","type":"t","pending_webhooks":1}}`,
 		`{"id":"a","type":"t","body":2}`,
 		`{"id":"a","type":"u","body":2}`,
 		`{"id":"","type":"t","body":1}`,
@@ -133,17 +165,16 @@ func TestGenerateEvents(t *testing.T) {
 	in := newInput("events", strings.NewReader(string(generateEvents(300))))
 	kinds := map[string]int{}
 	for {
-		msg, err := in.next()
+		c, err := in.next()
 		if err != nil {
 			break
 		}
-		kinds[msg.Type]++
+		kinds[c.kind]++
 	}
 	require.Equal(t, map[string]int{
 		"payment_intent.succeeded":        3 * (300 + 3 + 3 + 3), // torn, refused and mismatched ones too
 		"charge.refunded":                 3 * 60,
 		"payment_intent.payment_failed":   3 * 37,
 		"payout.reconciliation_completed": 3 * 3,
-		malformedType:                     1,
 	}, kinds)
 }

@@ -1,5 +1,6 @@
-// Payments shows a service that books payments, each once, while its messages
-// come three times, in any order and through processes that are killed.
+// Payments shows a service that takes a payment provider's callbacks, books each
+// once, and tells others of it, while callbacks come three times, in any order, and
+// its processes are killed.
 //
 //	go run ./examples/payments
 package main
@@ -13,18 +14,17 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/semel-go/semel/examples/internal/crew"
 	"github.com/semel-go/semel/examples/internal/database"
 )
 
 func main() {
-	switch {
-	case database.Supervise():
+	if database.Supervise() {
 		return
-	case len(os.Args) == 2 && os.Args[1] == consumerArg:
-		if err := consume(os.Stdin); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	}
+	if work := partOf(os.Args[1:]); work != nil {
+		var c partConfig
+		exit(crew.Play(os.Stdin, &c, func(ctx context.Context) error { return work(c, ctx) }))
 		return
 	}
 	// A reader of our output that leaves (head, less) must not keep us from
@@ -34,6 +34,11 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends us at once
 	err := runExample(ctx, os.Args[1:], os.Stdout)
 	stop()
+	exit(err)
+}
+
+// exit ends the program if err says so.
+func exit(err error) {
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):

@@ -27,7 +27,8 @@ var builds programtest.Builds
 // resultLine reads the numbers of the last line.
 func resultLine(t *testing.T, output string) map[string]int {
 	t.Helper()
-	return programtest.Result(t, output, "produced", "distinct", "handled", "duplicates", "dead", "lost", "doubled")
+	return programtest.Result(t, output, "produced", "distinct", "handled", "duplicates", "dead", "lost", "doubled",
+		"forged_refused", "superseded", "shipped", "invoiced")
 }
 
 // withDatabase opens a database for a test of its own, and a schema in it.

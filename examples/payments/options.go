@@ -9,9 +9,10 @@ import (
 	"os"
 )
 
-const usage = `Payment events come three times each, in any order, some of them poison, while
-the processes that handle them are killed. Each takes effect once, or is in the
-dead letters.
+const usage = `A payment provider sends signed callbacks over HTTP, three times each and in any
+order, some of them poison, while the processes of the service are killed. Each
+takes effect once, or is in the dead letters. What is paid is told through an
+outbox and Kafka to two others, who ship and write the invoice, once.
 
   go run ./examples/payments [flags]
 
@@ -21,8 +22,9 @@ Kafka is the one that $KAFKA_BROKERS names (host:port,host:port), else one in
 this process. All that is made there is removed at the end.
 
 The last line counts, from the tables: RESULT produced=N distinct=N handled=N
-duplicates=N dead=N lost=0 doubled=0. The exit status is 1 if anything is lost or
-doubled, or the run fails, and 2 for flags that make no sense.
+duplicates=N dead=N lost=0 doubled=0 forged_refused=N superseded=N shipped=N
+invoiced=N. The exit status is 1 if anything is lost or doubled, or the run fails,
+and 2 for flags that make no sense.
 
 `
 
@@ -41,12 +43,12 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("payments", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.input, "input", "", "read messages from `FILE`, - for standard input, instead of the ones that come with it: JSON Lines\n"+
+	flags.StringVar(&o.input, "input", "", "read callbacks from `FILE`, - for standard input, instead of the ones that come with it: JSON Lines\n"+
 		"{\"id\": text, \"type\": text, \"body\": anything}; a line that is none becomes a dead letter with its number.\n"+
 		"Types that move no money here are only recorded")
 	flags.BoolVar(&o.keep, "keep", false, "leave the tables to look at; an embedded PostgreSQL stays until Ctrl-C")
 	flags.IntVar(&o.orders, "n", 1200, "how many orders the events are about, 1 to 90000")
-	flags.BoolVar(&o.verbose, "v", false, "print what the engine logs")
+	flags.BoolVar(&o.verbose, "v", false, "print what the processes log")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -68,7 +70,9 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 func (o options) open() (*input, io.Closer, error) {
 	switch o.input {
 	case "":
-		return newInput("events.jsonl", bytes.NewReader(generateEvents(o.orders))), io.NopCloser(nil), nil
+		in := newInput("events.jsonl", bytes.NewReader(generateEvents(o.orders)))
+		in.unparsable = []byte(`{"id":"evt_3SmL00000B7WZ01zgkWhalf","object":"event","data":`) // signed as it is
+		return in, io.NopCloser(nil), nil
 	case "-":
 		return newInput("stdin", os.Stdin), io.NopCloser(nil), nil
 	}

@@ -22,26 +22,57 @@ func TestPayments(t *testing.T) {
 
 	require.Equal(t, 0, status)
 	n := resultLine(t, output)
-	require.Equal(t, map[string]int{
-		"produced": 4917, "distinct": 1641, "handled": 1590, "duplicates": 3276, "dead": 51, "lost": 0, "doubled": 0,
-	}, n)
+	// Which ones are superseded, and with them which orders are shipped, is chance.
+	require.Equal(t, 1590, n["handled"]+n["superseded"])
+	require.Greater(t, n["superseded"], 50)
+	require.Equal(t, n["shipped"], n["invoiced"])
+	require.InDelta(t, 1080, n["shipped"], 120)
+	for key, want := range map[string]int{
+		"produced": 4915, "distinct": 1639, "duplicates": 3276, "dead": 49, "lost": 0, "doubled": 0, "forged_refused": 1,
+	} {
+		require.Equal(t, want, n[key], key)
+	}
 	require.Contains(t, output, "killed with SIGKILL")
-	for _, reason := range []string{"12  mismatch", "12  permanent", "15  undecodable", "12  unknown_type"} {
+	for _, reason := range []string{"1  bad_id", "12  mismatch", "24  permanent", "12  undecodable"} {
 		require.Contains(t, output, reason)
 	}
 	p.LeavesNothing(t)
 }
 
-// RESULT must tell when the promise is broken: here the engine takes every copy
-// for the first.
-func TestPayments_TellsDoubles(t *testing.T) {
+// What is older must not run: here the version guard lets it, and orders that were
+// refunded before their payment came are shipped.
+func TestPayments_TellsWhatTheGuardIsFor(t *testing.T) {
 	t.Parallel()
-	p := programtest.Start(t, builds.Build(t, "plant_no_claim"), "-n", "50")
+	p := programtest.Start(t, builds.Build(t, "plant_guard_lets_older_run"), "-n", "100")
 
 	output, status := p.End(t)
 
-	require.Equal(t, 1, status)
-	require.Positive(t, resultLine(t, output)["doubled"])
+	require.Equal(t, 0, status, "all is handled once")
+	n := resultLine(t, output)
+	require.Zero(t, n["superseded"])
+	require.Equal(t, 100, n["shipped"])
+}
+
+// RESULT must tell when the promise is broken: here the engine takes every copy for
+// the first. Those that come to the killed consumer again are shipped again, unless it
+// had acknowledged all but what it had in hand.
+func TestPayments_TellsDoubles(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		p := programtest.Start(t, builds.Build(t, "plant_no_claim"))
+
+		output, status := p.End(t)
+
+		n := resultLine(t, output)
+		if n["doubled"] == 0 {
+			continue
+		}
+		require.Positive(t, n["doubled"])
+		require.Greater(t, n["shipped"]+n["invoiced"], 2*min(n["shipped"], n["invoiced"]))
+		require.Equal(t, 1, status)
+		return
+	}
+	require.Fail(t, "nothing was doubled")
 }
 
 func TestPayments_Input(t *testing.T) {
@@ -69,10 +100,11 @@ func TestPayments_Input(t *testing.T) {
 	require.Equal(t, 0, status)
 	require.Equal(t, map[string]int{
 		"produced": 11, "distinct": 10, "handled": 4, "duplicates": 1, "dead": 6, "lost": 0, "doubled": 0,
+		"forged_refused": 1, "superseded": 0, "shipped": 1, "invoiced": 1,
 	}, resultLine(t, output))
-	require.Regexp(t, `3  undecodable   for example orders.jsonl line \d+ +orders.jsonl line \d+: payload cannot be decoded: it (is|has)`, output)
-	require.Regexp(t, `1  bad_id +for example orders.jsonl line 7 `, output)
-	require.Regexp(t, `1  unknown_type +for example evt_4 +orders.jsonl line 8: unknown message type`, output)
+	require.Regexp(t, `3  undecodable +for example stripe:orders.jsonl line \d+ +payload cannot be decoded: orders.jsonl line \d+: it (is|has)`, output)
+	require.Regexp(t, `1  bad_id +for example stripe `, output)
+	require.Regexp(t, `1  permanent +for example stripe:evt_4 +the event says no type`, output)
 	require.Contains(t, output, "1  empty lines, passed over")
 }
 
@@ -103,7 +135,7 @@ func TestPayments_Refuses(t *testing.T) {
 	}
 }
 
-// Whatever ends the program, no server and no consumer outlives it.
+// Whatever ends the program, no server and no process of the service outlives it.
 func TestPayments_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"Killed": syscall.SIGKILL, "CtrlC": syscall.SIGINT, "HangUp": syscall.SIGHUP} {
@@ -111,7 +143,7 @@ func TestPayments_LeavesNothing(t *testing.T) {
 			t.Parallel()
 			p := programtest.Start(t, builds.Build(t, ""))
 			p.Until(t, "killed with SIGKILL") // all kinds of processes run
-			require.GreaterOrEqual(t, len(p.Processes(t)), 5, "the program, a supervisor, a server and two consumers")
+			require.GreaterOrEqual(t, len(p.Processes(t)), 6, "the program, a supervisor, a server, the service and two consumers")
 
 			require.NoError(t, p.Cmd.Process.Signal(signal))
 

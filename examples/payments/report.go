@@ -11,7 +11,7 @@ import (
 // report tells a person what came in and what happened to it, from the tables,
 // and ends with the RESULT line.
 func (r *run) report(ctx context.Context) (result, error) {
-	res := result{produced: r.input.tally.produced, distinct: r.input.tally.distinct}
+	res := result{produced: r.input.tally.produced, distinct: r.input.tally.distinct, refused: r.provider.refused}
 	var err error
 	if res.counts, err = countMessages(ctx, r.pool, r.name); err != nil {
 		return res, err
@@ -20,7 +20,7 @@ func (r *run) report(ctx context.Context) (result, error) {
 	if err != nil {
 		return res, err
 	}
-	first, zero, err := refundsFirst(ctx, r.pool)
+	first, refunded, err := refundsFirst(ctx, r.pool, r.name)
 	if err != nil {
 		return res, err
 	}
@@ -28,20 +28,27 @@ func (r *run) report(ctx context.Context) (result, error) {
 	w := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(n int64, text string) { fmt.Fprintf(w, "%d\t  %s\n", n, text) }
 	fmt.Fprintln(r.out, "\nWhat came in")
-	row(res.produced, "messages")
+	row(res.produced, "callbacks, signed by the provider")
 	row(res.distinct, "different ones")
 	row(res.produced-res.distinct, "further copies of them")
-	row(r.input.malformed, "lines that are no message")
+	if r.input.malformed > 0 {
+		row(r.input.malformed, "lines that are no message")
+	}
 	if r.input.empty > 0 {
 		row(r.input.empty, "empty lines, passed over")
 	}
-	row(int64(r.kills), fmt.Sprintf("consumer processes killed, with %d messages in flight", r.torn))
+	row(r.provider.repeated.Load(), "sent once more, since no answer came")
+	row(res.refused, "forged, and refused")
+	row(int64(r.kills), fmt.Sprintf("processes killed, in the middle of %d transactions", r.torn))
 	_ = w.Flush() // to a buffer that our caller made; a broken pipe is no failure
 
 	fmt.Fprintln(r.out, "\nWhat happened to it")
-	row(res.handled, "handled: order, balance and the record that it was, in one transaction")
+	row(res.handled, "handled: order, balance, event and the record that it was, in one transaction")
+	row(res.superseded, "superseded: something newer of the payment had been booked")
 	row(res.dead, "dead letters: in front of a person, nothing booked")
-	row(first, fmt.Sprintf("orders refunded before they were paid; %d of them stand at zero", zero))
+	row(first, fmt.Sprintf("orders refunded before their payment came; %d of them stayed so", refunded))
+	row(res.shipped, "orders shipped, by a consumer of the events")
+	row(res.invoiced, "invoices written, by another")
 	row(res.lost(), "lost")
 	row(res.doubled, "doubled")
 	_ = w.Flush()

@@ -37,9 +37,10 @@ type run struct {
 	kafka  *broker.Kafka
 	pool   *pgxpool.Pool
 
-	name  string // of schema, topic and group; no other run has it
-	kills int
-	torn  int // messages in flight in the processes that were killed
+	name     string // of schema and topic; no other run has it
+	provider *provider
+	kills    int
+	torn     int // transactions of the processes that were killed
 }
 
 // runExample brings up the services, handles the input, and tells what became
@@ -49,7 +50,7 @@ func runExample(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := &run{options: o, out: out, began: time.Now(), name: "semel_payments_" + strings.ToLower(rand.Text()[:8])}
+	r := &run{options: o, out: out, began: time.Now(), provider: newProvider(), name: "semel_payments_" + strings.ToLower(rand.Text()[:8])}
 	in, file, err := r.open()
 	if err != nil {
 		return err
@@ -109,8 +110,10 @@ func (r *run) prepare(ctx context.Context) error {
 	if _, err := r.pool.Exec(ctx, tablesSQL); err != nil {
 		return fmt.Errorf("make the tables of the service: %w", err)
 	}
-	if err := dedup.NewStore(r.name).Register(ctx, r.pool, consumerName); err != nil {
-		return err
+	for _, consumer := range []string{payments, shipping, invoicing} {
+		if err := dedup.NewStore(r.name).Register(ctx, r.pool, consumer); err != nil {
+			return err
+		}
 	}
 	return r.kafka.CreateTopic(ctx, r.name, partitions)
 }
@@ -121,7 +124,9 @@ func (r *run) cleanUp(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	if !r.kafka.Own {
-		errs = append(errs, r.kafka.Forget(ctx, r.name, r.name, members[:]...))
+		for _, consumer := range []string{shipping, invoicing} {
+			errs = append(errs, r.kafka.Forget(ctx, r.name, groupOf(r.name, consumer), consumer))
+		}
 	}
 	if !r.server.Own && !r.keep {
 		if _, err := r.pool.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{r.name}.Sanitize()+" CASCADE"); err != nil {

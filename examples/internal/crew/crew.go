@@ -26,6 +26,9 @@ type Member struct {
 	// Config is what the process is told, on standard input: a connection string
 	// is nobody's business in a list of processes.
 	Config any
+
+	// Prints, if set, is told each line that the process prints on standard output.
+	Prints func(line string)
 }
 
 // Crew is the processes of an example. Make one with [New]. It is not safe for
@@ -89,6 +92,9 @@ func (c *Crew) start(m Member) (*process, error) {
 		p.cmd.Stderr = io.MultiWriter(p.said, os.Stderr)
 	}
 	dieWithUs(p.cmd)
+	if m.Prints != nil {
+		p.cmd.Stdout = &lines{told: m.Prints}
+	}
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/inbox"
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/transports/kafka"
+	"github.com/semel-go/semel/transports/webhook"
+)
+
+// This file is what to copy: a service that takes callbacks, answers at once,
+// handles them later, and tells others. Any number of its processes share the work.
+
+const (
+	// payments is the consumer of the callbacks.
+	payments = "payments"
+
+	// endpoint is the first part of every message's id: the provider's name.
+	endpoint = "stripe"
+
+	// workers handle callbacks at once in each process.
+	workers = 4
+
+	// A process that is killed takes what it had in hand with it: how long until
+	// others take that over. By default it is a minute.
+	lease = 3 * time.Second
+)
+
+// serve is the service. It runs until ctx ends, and then drains.
+func (c partConfig) serve(ctx context.Context) error {
+	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, 3*workers)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	client, err := kgo.NewClient(append(kafka.WithinAttempt(lease/3), kgo.SeedBrokers(c.Brokers...))...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+
+	notifier := outbox.NewNotifier(pool, c.Schema)
+	preset := webhook.Stripe(c.Secret)
+	h := newHandler(c.Schema, outbox.NewWriter(c.Schema).AfterCommit(notifier.Wake), c.others())
+	in, err := inbox.New(pool, payments, handler.Chain(h, handler.Log(c.logger())), inbox.Config{
+		Schema: c.Schema, Workers: workers, Fingerprint: preset.Fingerprint,
+		HandlerTimeout: lease / 3, Lease: lease, DrainTimeout: 2 * time.Second, Logger: c.logger(),
+	})
+	if err != nil {
+		return err
+	}
+	hook, err := webhook.NewHandler(in, preset, webhook.Config{Endpoint: endpoint, MaxBody: maxBody, Logger: c.logger()})
+	if err != nil {
+		return err
+	}
+	relay, err := outbox.NewRelay(pool, kafka.NewPublisher(client).To(c.Topic), outbox.RelayConfig{
+		Schema: c.Schema, Name: c.Name, AttemptTimeout: lease / 3, Lease: lease, Logger: c.logger(),
+	})
+	if err != nil {
+		return err
+	}
+
+	mux := http.NewServeMux()
+	mux.Handle("POST /webhooks/stripe", hook)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stdout, "http://%s/webhooks/stripe\n", listener.Addr())
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return in.Work(ctx) })
+	g.Go(func() error { return relay.Run(ctx) })
+	g.Go(func() error { return notifier.Run(ctx) })
+	g.Go(func() error {
+		<-ctx.Done()
+		return server.Shutdown(context.WithoutCancel(ctx))
+	})
+	g.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// others handles the types that the service has no route for.
+func (c partConfig) others() handler.Func {
+	if c.AnyType {
+		return recordOnly
+	}
+	return refuseType
+}
+
+func (c partConfig) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, nil)).With(slog.String("process", c.Name))
+}
