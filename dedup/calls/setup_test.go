@@ -115,14 +115,18 @@ func (b *testBundle) row(t *testing.T) (r row) {
 
 // provider does each thing once for each key, as one that has idempotency keys.
 type provider struct {
-	mu    sync.Mutex
-	keys  []string          // of all requests, in order
-	done  map[string][]byte // what it did, by key
-	fails []error           // what the next requests get; nil: the answer
-	works bool              // it does the work also where it fails
+	mu     sync.Mutex
+	keys   []string          // of all requests, in order
+	done   map[string][]byte // what it did, by key
+	fails  []error           // what the next requests get; nil: the answer
+	works  bool              // it does the work also where it fails
+	before func()            // called before it does anything
 }
 
 func (p *provider) call(_ context.Context, key string) ([]byte, error) {
+	if p.before != nil {
+		p.before()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keys = append(p.keys, key)
