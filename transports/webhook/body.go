@@ -13,9 +13,8 @@ import (
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, ending) {
 	// First of all: net/http reads on in the body of a request that was refused, and
 	// would wait for a slow one as long as the server allows. A writer that knows no
-	// deadlines is not the server's.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(h.cfg.ReadTimeout))
+	// deadlines is not the server's. The server lifts it behind the last byte.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.cfg.ReadTimeout))
 	if end := h.admit(r); end != unknown {
 		return nil, end
 	}
@@ -31,7 +30,6 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, ending) 
 	case err != nil:
 		return nil, torn
 	}
-	_ = control.SetReadDeadline(time.Time{}) // or the end of it would look like the client's
 	return body.Bytes(), unknown
 }
 
