@@ -57,6 +57,32 @@ func TestRefused_ManyInARow(t *testing.T) {
 	})
 }
 
+// Answers and refusals from before it opened are not among those in a row.
+func TestRefused_FromBefore(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker.New("bank", breaker.Config{})
+		var before [2]*breaker.Call
+		for i := range before {
+			call, err := b.Start()
+			require.NoError(t, err)
+			before[i] = call
+		}
+		open(t, b)
+		time.Sleep(b.RetryIn() + 1)
+		require.NoError(t, b.Do(t.Context(), succeeds))
+		for range 4 {
+			require.Nil(t, breaker.Of(b.Do(t.Context(), refuses)))
+		}
+		require.Nil(t, breaker.Of(before[0].Done(t.Context(), breaker.Refused(errDown))))
+		require.ErrorIs(t, b.Do(t.Context(), fails), errDown)
+		require.Equal(t, breaker.Closed, b.State())
+		require.NoError(t, before[1].Done(t.Context(), nil))
+		require.Same(t, b, breaker.Of(b.Do(t.Context(), refuses)), "the fifth")
+	})
+}
+
 // After an outage the first answer may be a refusal that is about one message
 // only: the dependency is back.
 func TestRefused_TrialAfterAnOutage(t *testing.T) {

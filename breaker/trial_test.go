@@ -69,6 +69,7 @@ func TestTrial_WaitGrowsWithJitter(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker.New("bank", breaker.Config{})
+		waits := make(map[time.Duration]bool)
 		for range 100 {
 			open(t, b)
 			require.Equal(t, 2*time.Second, b.RetryIn())
@@ -79,10 +80,12 @@ func TestTrial_WaitGrowsWithJitter(t *testing.T) {
 				require.ErrorIs(t, b.Do(t.Context(), fails), errDown)
 				require.LessOrEqual(t, b.RetryIn(), most*time.Second)
 				require.GreaterOrEqual(t, b.RetryIn(), most*time.Second/2)
+				waits[b.RetryIn()] = true
 			}
 			time.Sleep(b.RetryIn() + 1)
 			require.NoError(t, b.Do(t.Context(), succeeds))
 		}
+		require.Greater(t, len(waits), 500, "many services must not try in step")
 	})
 }
 

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -194,9 +196,8 @@ func TestTransport_SwitchingProtocols(t *testing.T) {
 		}
 		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		<-time.After(time.Second) // longer than a request may take
 		_, _ = io.Copy(conn, rw)
-	}, httpbreaker.Config{RequestTimeout: 500 * time.Millisecond})
+	}, httpbreaker.Config{})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url, nil)
 	require.NoError(t, err)
 	req.Header.Set("Connection", "Upgrade")
@@ -211,6 +212,60 @@ func TestTransport_SwitchingProtocols(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hello\n", line)
 	require.NoError(t, conn.Close())
+}
+
+func TestTransport_SwitchingProtocols_TakesItsTime(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		conn, _ := net.Pipe()
+		var sent context.Context
+		tr := httpbreaker.New(httpbreaker.Config{Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+			sent = req.Context()
+			return &http.Response{StatusCode: 101, Body: conn}, nil
+		})})
+		resp, err := tr.RoundTrip(httptest.NewRequest(http.MethodGet, "https://up.example", nil))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		require.NoError(t, sent.Err())
+		require.NoError(t, resp.Body.Close())
+		require.Error(t, sent.Err())
+	})
+}
+
+// The answer names the request as it came, whose context and headers are its caller's.
+func TestTransport_AnswerNamesTheRequest(t *testing.T) {
+	t.Parallel()
+
+	var sent *http.Request
+	tr := httpbreaker.New(httpbreaker.Config{Base: roundTrip(func(req *http.Request) (*http.Response, error) {
+		sent = req
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("done")), Request: req}, nil
+	})})
+	req := httptest.NewRequest(http.MethodPost, "https://up.example", nil)
+	req.Header.Set("Idempotency-Key", "k1")
+	resp, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	require.Same(t, req, resp.Request)
+	require.NoError(t, sent.Context().Err())
+	require.NoError(t, resp.Body.Close())
+	require.Error(t, sent.Context().Err(), "nothing is left behind")
+	require.NoError(t, resp.Request.Context().Err())
+}
+
+// A cancelled request is not an impossible one: its message comes again.
+func TestTransport_CancelledBeforeItIsSent(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t, answer(200), httpbreaker.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url, nil)
+	require.NoError(t, err)
+	_, err = b.transport.RoundTrip(req) //nolint:bodyclose // there is none
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, handler.IsPermanent(err))
+	require.Nil(t, breaker.Of(err))
 }
 
 func TestTransport_HTTP2(t *testing.T) {
