@@ -126,10 +126,15 @@ func maintain(ctx context.Context, url string, until time.Time) error {
 	return nil
 }
 
-// close ends the providers and removes their files.
-func (p *providers) close() {
+// stop ends the providers, once all that they have begun is done.
+func (p *providers) stop() {
 	for _, keeper := range p.kept {
 		keeper.Close()
 	}
+}
+
+// close ends the providers and removes their files.
+func (p *providers) close() {
+	p.stop()
 	_ = os.RemoveAll(p.folder)
 }

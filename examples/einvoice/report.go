@@ -14,6 +14,7 @@ import (
 // and the providers' ledger files, and ends with the RESULT line.
 func (r *run) report(ctx context.Context) (result, error) {
 	res := result{attemptsInOutage: r.attemptsInOutage}
+	r.providers.stop() // late work counts too
 	ledgers, err := r.providers.entries()
 	if err != nil {
 		return res, err

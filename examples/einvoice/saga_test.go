@@ -40,7 +40,7 @@ func TestSaga(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, url)
-			account, _ := serveProvider(t, true)
+			account, _, _ := serveProvider(t, true)
 			a, err := newAdapter(b.pool, b.config(account))
 			require.NoError(t, err)
 			writer := outbox.NewWriter(b.schema)

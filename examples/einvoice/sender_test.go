@@ -16,7 +16,7 @@ import (
 )
 
 // serveProvider serves a provider in this process.
-func serveProvider(t *testing.T, keys bool, script ...provider.Fault) (a account, p *provider.Provider) {
+func serveProvider(t *testing.T, keys bool, script ...provider.Fault) (a account, p *provider.Provider, stop func()) {
 	t.Helper()
 	p, err := provider.New(filepath.Join(t.TempDir(), "ledger.jsonl"), provider.Config{
 		Faults: provider.Faults{Script: script, LateBy: lateBy},
@@ -30,7 +30,7 @@ func serveProvider(t *testing.T, keys bool, script ...provider.Fault) (a account
 	if keys {
 		a = account{Name: variantKeys, URL: server.URL + "/keyed/invoices", Keys: true}
 	}
-	return a, p
+	return a, p, server.Close
 }
 
 // Whatever happens to the first call, there is one document at the provider, and
@@ -44,7 +44,7 @@ func TestSender_Faults(t *testing.T) {
 			t.Run(map[bool]string{false: "query", true: "keys"}[keys]+"/"+string(fault), func(t *testing.T) {
 				t.Parallel()
 				b := setup(t, url)
-				account, p := serveProvider(t, keys, fault)
+				account, p, stopProvider := serveProvider(t, keys, fault)
 				a, err := newAdapter(b.pool, b.config(account))
 				require.NoError(t, err)
 				in, err := newSenderInbox(b.pool, b.config(account), newAPI(account, slog.New(slog.DiscardHandler)))
@@ -64,6 +64,7 @@ func TestSender_Faults(t *testing.T) {
 				}, time.Minute, 20*time.Millisecond)
 				stop()
 				require.NoError(t, <-ended)
+				stopProvider() // late work counts too
 
 				require.Equal(t, 1, p.Counts().Effects)
 				require.Equal(t, []string{"inv_000001"}, b.texts(t, `SELECT provider_id FROM invoice_requests`))
@@ -78,7 +79,7 @@ func TestSender_Faults(t *testing.T) {
 func TestSender_Refused(t *testing.T) {
 	t.Parallel()
 	b := setup(t, withDatabase(t))
-	account, p := serveProvider(t, false)
+	account, p, _ := serveProvider(t, false)
 	in, err := newSenderInbox(b.pool, b.config(account), newAPI(account, slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 
@@ -96,7 +97,7 @@ func TestSender_Refused(t *testing.T) {
 func TestSender_NotRequested(t *testing.T) {
 	t.Parallel()
 	b := setup(t, withDatabase(t))
-	account, _ := serveProvider(t, true)
+	account, _, _ := serveProvider(t, true)
 	in, err := newSenderInbox(b.pool, b.config(account), newAPI(account, slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 
