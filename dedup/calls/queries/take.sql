@@ -40,7 +40,7 @@ SELECT
     (SELECT s.outcome FROM seen AS s), clock_timestamp(),
     t.taken, t.state, t.generation, t.epoch, t.attempts, t.idempotency_key, t.sent_first_at, t.deadline,
     t.result, t.result_codec, t.error
-FROM (VALUES (1)) AS one (row)
+FROM (VALUES (1)) AS one (n)
 LEFT JOIN (
     SELECT
         true AS taken, k.state, k.generation, k.epoch, k.attempts, k.idempotency_key, k.sent_first_at, k.deadline,
