@@ -45,6 +45,7 @@
 //   - outcome: how a message ended: processed, duplicate, mismatch, superseded,
 //     skipped, stored, dead
 //   - mismatch: an id that was seen before with another payload
+//   - superseded: strictly older than one already handled of its entity; not run
 //   - dead letter: a message in front of a person, with its reason
 //   - poison: a message that fails every time
 //   - replay: handling a dead letter again
