@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/semel-go/semel/breaker"
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
@@ -306,6 +307,46 @@ func TestWebhook_Rotation(t *testing.T) {
 	b.awaitEffects(t, 1)
 	b.requireOneEffectEach(t, []string{"stripe:evt_1"})
 	require.Equal(t, webhook.Stats{Stored: 1, Duplicate: 1, WrongSignature: 1}, e.hook.Stats())
+}
+
+// A dependency of the handler is away, and its gate closed. Callbacks are stored and
+// acknowledged all the same, and handled once it is back, at no cost to their attempts.
+// Whoever handles them while the provider waits asks it to come again.
+func TestWebhook_StoresWhileAGateIsClosed(t *testing.T) {
+	t.Parallel()
+	b := setupDatabase(t)
+	var up atomic.Bool
+	gate := breaker.New("invoices", breaker.Config{Failures: 1, OpenFor: 50 * time.Millisecond, OpenMax: 50 * time.Millisecond})
+	in := b.inbox(t, b.Pool, effect, inbox.Config{
+		Gates: []*breaker.Breaker{gate},
+		Prepare: func(ctx context.Context, _ *handler.Message) error {
+			return gate.Do(ctx, func(context.Context) error {
+				if !up.Load() {
+					return errors.New("connection refused")
+				}
+				return nil
+			})
+		},
+	})
+	works(t, in)
+	e := b.endpoint(t, in, webhook.Stripe(stripeSecret), webhook.Config{})
+	waits := b.endpoint(t, nil, webhook.Stripe(stripeSecret), webhook.Config{Accept: in.Process})
+	require.Equal(t, http.StatusOK, e.status(t, stripeEvent("evt_0", 1), nil))
+	await(t, "the gate to close", func() bool { return len(in.Stats().GatesClosed) == 1 })
+
+	names := []string{"stripe:evt_0"}
+	for i := range 20 {
+		id := fmt.Sprint("evt_a", i)
+		require.Equal(t, http.StatusOK, e.status(t, stripeEvent(id, 1), nil))
+		names = append(names, "stripe:"+id)
+	}
+	require.Equal(t, http.StatusServiceUnavailable, waits.status(t, stripeEvent("evt_b", 1), nil))
+	require.Zero(t, b.count(t))
+	up.Store(true)
+	b.awaitEffects(t, len(names))
+	await(t, "the provider's next try to be taken", func() bool { return waits.status(t, stripeEvent("evt_b", 1), nil) == http.StatusOK })
+	b.requireOneEffectEach(t, append(names, "stripe:evt_b"))
+	require.Empty(t, b.allLetters(t))
 }
 
 // What the engine does with an id that it knows or cannot take is settled, and answered

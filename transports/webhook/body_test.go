@@ -178,6 +178,50 @@ func TestBody_Chunked(t *testing.T) {
 	})
 }
 
+// HTTP/2 has no connection of its own for a body: the deadline is the stream's, and the
+// next request on the connection knows nothing of it.
+func TestBody_HTTP2(t *testing.T) {
+	t.Parallel()
+
+	p := providers()[0]
+	preset := p.preset(p.secrets[0])
+	const readTimeout = 100 * time.Millisecond
+	b := setup(t, preset, webhook.Config{ReadTimeout: readTimeout})
+	server := httptest.NewUnstartedServer(b)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	client := server.Client()
+	client.Timeout = patience
+	post := func(payload io.Reader, closer io.Closer) int {
+		r := p.request(t, preset, body, signedAt)
+		r.Body, r.ContentLength, r.RequestURI = struct {
+			io.Reader
+			io.Closer
+		}{payload, closer}, -1, ""
+		var err error
+		r.URL, err = r.URL.Parse(server.URL)
+		require.NoError(t, err)
+		response, err := client.Do(r)
+		require.NoError(t, err)
+		require.Equal(t, 2, response.ProtoMajor)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode
+	}
+
+	silent, _ := io.Pipe()
+	require.Equal(t, http.StatusRequestTimeout, post(io.MultiReader(strings.NewReader("{"), silent), silent))
+	b.shelf.fail = func(context.Context) error {
+		passes := time.NewTimer(2 * readTimeout) // what is tested is that time passes
+		<-passes.C
+		return nil
+	}
+	for range 2 {
+		require.Equal(t, http.StatusOK, post(strings.NewReader(body), io.NopCloser(nil)))
+	}
+	require.Equal(t, webhook.Stats{Slow: 1, Stored: 1, Duplicate: 1}, b.Stats())
+}
+
 // The deadline of a body is not that of storing it, nor of the next request on the
 // connection.
 func TestBody_DeadlineEnds(t *testing.T) {

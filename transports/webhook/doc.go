@@ -63,7 +63,8 @@
 // sent again within the tolerance by anybody: it is a duplicate then.
 //
 // Nothing limits how many requests are served at once; each holds its body until it
-// is stored. Put a limit before it where strangers can reach it.
+// is stored. Put a limit before it where strangers can reach it, and set the
+// ReadHeaderTimeout of the [net/http.Server]: nobody can bound headers but it.
 //
 // # Tests of your own
 //
