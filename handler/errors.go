@@ -75,8 +75,9 @@ func IsInFlight(err error) bool {
 }
 
 // Outage marks err as one of a statement on Semel's own tables, whatever it says. If
-// a look at the database shows that it is away, the message waits and spends no
-// attempt; else the attempt has failed. Outage(nil) is nil.
+// a look at the database shows that it is away, or if a table or the right to it is
+// missing, the message waits and spends no attempt; else the attempt has failed.
+// Outage(nil) is nil.
 func Outage(err error) error {
 	if err == nil {
 		return nil

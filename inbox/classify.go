@@ -28,6 +28,9 @@ const (
 	codeAdminShutdown     = "57P01"
 	codeCrashShutdown     = "57P02"
 	codeCannotConnect     = "57P03"
+	codeForbidden         = "42501"
+	codeNoTable           = "42P01"
+	codeNoSchema          = "3F000"
 	codeDuplicatePrepared = "42P05"
 	codeNoPrepared        = "26000"
 	classConnection       = "08"
@@ -60,6 +63,8 @@ func (in *Inbox) judge(ctx context.Context, r callResult) verdict {
 		return verdict{kind: rerun, err: err}
 	case in.misprepared(err):
 		return verdict{kind: away, err: in.explainPooler(err)}
+	case handler.IsOutage(err) && isMisinstalled(err):
+		return verdict{kind: away, err: err}
 	case r.connLost || isOutage(err) || handler.IsOutage(err):
 		// The database may be away, or this statement or connection was the
 		// only one to suffer: a look tells.
@@ -152,6 +157,17 @@ func isOutage(err error) bool {
 		case classConnection, classResources, classSystem:
 			return true
 		}
+		return false
+	}
+}
+
+// isMisinstalled reports that a table is missing, or the right to it. That is a
+// matter of the installation, not of a message, and mended by a person.
+func isMisinstalled(err error) bool {
+	switch sqlState(err) {
+	case codeForbidden, codeNoTable, codeNoSchema:
+		return true
+	default:
 		return false
 	}
 }

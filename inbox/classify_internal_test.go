@@ -111,6 +111,32 @@ func TestJudgeOwn(t *testing.T) {
 	}
 }
 
+// What user code says of a statement on our own tables: a right that is missing is
+// nobody's failed attempt, and what it says of its own statements is.
+func TestJudge_SemelsOwnTables(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name string
+		err  error
+		want verdictKind
+	}{
+		{name: "NoPermission", err: handler.Outage(pgError("42501")), want: away},
+		{name: "MissingTable", err: handler.Outage(pgError("42P01")), want: away},
+		{name: "MissingSchema", err: handler.Outage(pgError("3F000")), want: away},
+		{name: "Collision", err: handler.Outage(pgError("40001")), want: rerun},
+		{name: "HandlersOwnTable", err: pgError("42P01"), want: failed},
+		{name: "InOtherHands", err: handler.InFlight(errors.New("another process calls")), want: elsewhere},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			require.Equal(t, tt.want, new(Inbox).judge(t.Context(), callResult{err: fmt.Errorf("prepare: %w", tt.err)}).kind)
+		})
+	}
+}
+
 func TestIsRefusedContent(t *testing.T) {
 	t.Parallel()
 

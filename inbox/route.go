@@ -161,12 +161,6 @@ func firstUsable(texts ...string) string {
 	return ""
 }
 
-// SQLSTATEs of an outbox that cannot be written to.
-const (
-	codeForbidden = "42501"
-	codeNoTable   = "42P01"
-)
-
 // errNotWritten ends a transaction that was to show whether it could be done.
 var errNotWritten = errors.New("not to be committed")
 
