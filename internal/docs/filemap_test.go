@@ -9,7 +9,7 @@ import (
 )
 
 // rooms are the folders whose files the map in docs/design.md explains.
-var rooms = regexp.MustCompile(`^(handler|schema|breaker|dedup|dedup/calls|dlq|outbox|inbox|transports/[a-z]+|internal/jitter|internal/msgrow|internal/heapwalk|internal/purging|cmd/semel)/[^/]+\.go$`)
+var rooms = regexp.MustCompile(`^(handler|schema|breaker|breaker/httpbreaker|dedup|dedup/calls|dlq|outbox|inbox|transports/[a-z]+|internal/jitter|internal/msgrow|internal/heapwalk|internal/purging|cmd/semel)/[^/]+\.go$`)
 
 var (
 	mapRoom = regexp.MustCompile("^### `([a-z/]+)/`")
