@@ -60,6 +60,18 @@ type Pauser interface {
 	Resume()
 }
 
+// RecallingPauser is a [Pauser] whose Pause takes back what it has handed out, as far
+// as it was not started: it closes Revoked.
+//
+// PauseRecalls reports that it does. The engine may keep what it has started, which
+// can be settled all the same, so that it has something at hand to try with whether
+// it may go on: else each trial would have to be fetched from the broker, with all
+// that the broker sends along.
+type RecallingPauser interface {
+	Pauser
+	PauseRecalls() bool
+}
+
 // OrderedSource is a [Source] that can keep the order of a key, which ordering
 // Strict asks for.
 //

@@ -102,20 +102,11 @@ func (in *Inbox) waitForDependency(ctx context.Context, t *task, b *breaker.Brea
 	if in.lanes.waitFor(t, d) {
 		in.keeper.start(context.WithoutCancel(ctx), d)
 	}
-	select {
-	case <-t.granted:
-		if t.stored != nil {
-			in.renew(ctx, t.stored.owner, t.stored.id)
-		}
-		return nil
-	case <-ctx.Done():
-	case <-t.run.stopping: // a drain waits for no dependency
-	case <-t.revoked():
+	err := in.awaitUntil(ctx, t, t.run.stopping) // a drain waits for no dependency
+	if err == nil && t.stored != nil {
+		in.renew(ctx, t.stored.owner, t.stored.id)
 	}
-	if !in.lanes.withdraw(t) {
-		<-t.granted // it came at the same moment: take it, the end of the task gives it back
-	}
-	return t.stopCause(ctx)
+	return err
 }
 
 // untilRetry is how long a message waits that a closed breaker let not through.

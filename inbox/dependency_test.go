@@ -150,23 +150,29 @@ func TestDependency_FailuresThatOpenedIt(t *testing.T) {
 	t.Parallel()
 
 	tests := []struct {
-		name string
-		mark func(error) error
-		cfg  inbox.Config
+		name     string
+		failures uint32
+		gate     bool
+		mark     func(error) error
+		cfg      inbox.Config
 	}{
-		{name: "Failed", mark: func(err error) error { return err }},
-		{name: "Unavailable", mark: handler.Unavailable},
-		{name: "Stored", mark: func(err error) error { return err }, cfg: inbox.Config{QuickAttempts: 1, Retry: retries}},
-		{name: "Permanent", mark: handler.Permanent},
+		{name: "Failed", failures: 3, mark: func(err error) error { return err }},
+		{name: "FailedAtAGate", failures: 3, gate: true, mark: func(err error) error { return err }},
+		{name: "Unavailable", failures: 3, mark: handler.Unavailable},
+		{name: "Stored", failures: 1, mark: func(err error) error { return err }, cfg: inbox.Config{QuickAttempts: 1, Retry: retries}},
+		{name: "Permanent", failures: 1, mark: handler.Permanent},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
 			b := setup(t)
-			p := newProvider(breaker.Config{Failures: 1})
+			p := newProvider(breaker.Config{Failures: tt.failures})
 			cfg := tt.cfg
 			cfg.Workers = 4
+			if tt.gate {
+				cfg.Gates = p.gated().Gates
+			}
 			in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
 				if err := p.call(ctx, msg); err != nil {
 					return tt.mark(err)
@@ -177,8 +183,11 @@ func TestDependency_FailuresThatOpenedIt(t *testing.T) {
 			queue := memory.NewQueue("payments")
 			publish(t, queue, 0, 50)
 			stop := runs(t, in, memory.NewSource(queue))
-			require.Eventually(t, func() bool { return p.calls.Load() > 10 && in.Stats().Waiting == 50 }, deadline, tick)
-			b.requireNothingSpent(t, in)
+			require.Eventually(t, func() bool {
+				return p.calls.Load() > 10 && in.Stats().Running <= 1 && in.Stats().FailedAttempts < int64(tt.failures)
+			}, deadline, tick)
+			require.Zero(t, b.inboxRows(t))
+			require.Empty(t, b.letters(t))
 			p.down.Store(false)
 			require.NoError(t, queue.Wait(t.Context()))
 			stop()
@@ -249,6 +258,42 @@ func TestDependency_PutOffBefore(t *testing.T) {
 	require.Eventually(t, func() bool { return b.inboxRows(t) == 0 }, deadline, tick)
 	stop()
 	require.Equal(t, 1, b.effects(t, "evt_1"))
+}
+
+// A message that failed on a dependency waits for it also when it is about to die of
+// something else: it dies with the attempts that were its own.
+func TestDependency_DiesOfSomethingElse(t *testing.T) {
+	t.Parallel()
+
+	for _, mark := range []func(error) error{handler.Permanent, func(err error) error { return err }} {
+		b := setup(t)
+		p := newProvider(breaker.Config{OpenFor: 20 * time.Millisecond})
+		var attempts atomic.Int64
+		in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+			switch attempts.Add(1) {
+			case 1:
+				p.down.Store(true)
+				return p.call(ctx, msg)
+			case 2:
+				p.goesDown()
+			}
+			return mark(errors.New("its own fault"))
+		}, inbox.Config{QuickAttempts: 2, Retry: inbox.Retry{Attempts: 2}})
+		queue := memory.NewQueue("payments")
+		publish(t, queue, 1, 1)
+		stop := runs(t, in, memory.NewSource(queue))
+		require.NoError(t, queue.Wait(t.Context()))
+		stop()
+		require.EqualValues(t, 3, attempts.Load(), "it ran once more")
+		letter := b.letters(t)[0]
+		require.Equal(t, "its own fault", letter.Errors[0])
+		require.EqualValues(t, in.Stats().FailedAttempts, letter.Attempts)
+		if letter.Reason == dlq.Permanent {
+			require.Equal(t, 1, letter.Attempts)
+		} else {
+			require.Equal(t, 2, letter.Attempts)
+		}
+	}
 }
 
 // A message whose calls always fail, while those of others succeed, is no outage: its

@@ -153,17 +153,28 @@ func (in *Inbox) direct(ctx context.Context, t *task) (handler.Outcome, error) {
 
 // await waits until the task has a slot.
 func (in *Inbox) await(ctx context.Context, t *task) error {
-	select {
-	case <-t.granted:
-		return nil
-	case <-ctx.Done():
-	case <-t.hopeless():
-	case <-t.revoked():
+	return in.awaitUntil(ctx, t, t.hopeless())
+}
+
+// awaitUntil waits until the task has a slot, or there is no use in waiting.
+func (in *Inbox) awaitUntil(ctx context.Context, t *task, useless <-chan struct{}) error {
+	for revoked := t.revoked(); ; {
+		select {
+		case <-t.granted:
+			return nil
+		case <-revoked:
+			if t.keeps() {
+				revoked = nil
+				continue
+			}
+		case <-ctx.Done():
+		case <-useless:
+		}
+		if !in.lanes.withdraw(t) {
+			<-t.granted // it came at the same moment: take it, leave gives it back
+		}
+		return t.stopCause(ctx)
 	}
-	if !in.lanes.withdraw(t) {
-		<-t.granted // it came at the same moment: take it, leave gives it back
-	}
-	return t.stopCause(ctx)
 }
 
 // pause gives the task's slot back until d has passed and wake (nil: none) is
@@ -177,6 +188,7 @@ func (in *Inbox) pause(ctx context.Context, t *task, d time.Duration, wake <-cha
 func (in *Inbox) resume(ctx context.Context, t *task, d time.Duration, wake <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	revoked := t.revoked()
 	for passed := timer.C; passed != nil || wake != nil; {
 		select {
 		case <-passed:
@@ -189,8 +201,11 @@ func (in *Inbox) resume(ctx context.Context, t *task, d time.Duration, wake <-ch
 			return t.stopCause(ctx)
 		case <-t.hopeless():
 			return t.stopCause(ctx)
-		case <-t.revoked():
-			return t.stopCause(ctx)
+		case <-revoked:
+			if !t.keeps() {
+				return t.stopCause(ctx)
+			}
+			revoked = nil
 		}
 	}
 	in.lanes.rejoin(t)
@@ -225,6 +240,10 @@ func (t *task) revoked() <-chan struct{} {
 	}
 	return t.delivery.Revoked
 }
+
+// keeps reports whether the task stays though its delivery was revoked, see
+// [pausing.keeps].
+func (t *task) keeps() bool { return t.run != nil && t.run.pausing.keeps() }
 
 // stopCause says why a task goes no further.
 func (t *task) stopCause(ctx context.Context) error {

@@ -127,7 +127,7 @@ func (k *keeper) tend(ctx context.Context, d *dependency, stop <-chan struct{}) 
 // tendGate has all messages wait while a dependency is away that the consumer cannot
 // do without.
 func (k *keeper) tendGate(ctx context.Context, d *dependency, stop <-chan struct{}) {
-	for {
+	for ended := false; !ended; {
 		changed := d.breaker.Changed()
 		if d.isAway() {
 			k.waitOut(ctx, d, stop)
@@ -135,9 +135,13 @@ func (k *keeper) tendGate(ctx context.Context, d *dependency, stop <-chan struct
 		k.in.lanes.open(d) // a task may have met it a moment before it closed
 		select {
 		case <-stop:
-			return
 		case <-changed:
 		case <-d.woken:
+		}
+		select {
+		case <-stop:
+			ended = true
+		default:
 		}
 	}
 }

@@ -50,7 +50,7 @@ func newTown(gates []*breaker.Breaker, workers int) *town {
 
 func (w *town) newRun() *run {
 	r := &run{in: w.in, queued: map[*task]struct{}{}, stopping: make(chan struct{}), hopeless: make(chan struct{}), budget: newBudget(1, 1)}
-	r.pausing.pauser = w
+	r.pausing = &pausing{pauser: w}
 	r.work = func(t *task) { go w.handle(t) }
 	return r
 }
@@ -415,6 +415,35 @@ func TestKeeper_NoGate(t *testing.T) {
 		w.requireOnce(t, 1000)
 		require.False(t, w.in.keeper.of(b).tended)
 		w.in.keeper.leave(w.run)
+	})
+}
+
+// While a gate is closed, what waits for another dependency does not try that either.
+func TestKeeper_GateAndAnother(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		gate, other := breaker.New("invoices", breaker.Config{}), breaker.New("labels", breaker.Config{})
+		w := newTown([]*breaker.Breaker{gate}, 8)
+		w.needs = func(string) []*breaker.Breaker { return []*breaker.Breaker{other} }
+		w.down[other] = true
+		w.in.keeper.enter(t.Context(), w.run)
+		w.enter(named(0, 20)...)
+		time.Sleep(time.Second)
+		open(gate)
+		gate.HoldUntil(time.Now().Add(5 * time.Minute))
+		synctest.Wait()
+		before, _ := w.counts()
+		w.set(func() { w.down[other] = false })
+		time.Sleep(4 * time.Minute)
+		after, handled := w.counts()
+		require.Equal(t, before, after)
+		require.Zero(t, handled)
+
+		time.Sleep(10 * time.Minute) // they are let go to try the gate, which they do not touch
+		synctest.Wait()
+		w.in.keeper.leave(w.run)
+		w.requireOnce(t, 20)
 	})
 }
 

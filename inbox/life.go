@@ -51,6 +51,8 @@ func (in *Inbox) settle(ctx context.Context, t *task) (handler.Outcome, error) {
 	}
 	if outcome == handler.Stored {
 		in.failedBefore.remember(t)
+	} else {
+		in.forgive(t)
 	}
 	if t.stored == nil || outcome != handler.Stored { // put off: it was counted when it was stored
 		in.counters.outcomes[outcome].Add(1)
@@ -182,6 +184,7 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 		case t.buried == nil && b != nil:
 			return in.waitForDependency(ctx, t, b, v.err)
 		case t.buried == nil:
+			in.pardon(ctx, t)
 			in.failed(t, v.err)
 			in.bury(t, reasonOf(v.err), v.err)
 		case !t.buried.lessen(v.err): // what is wrong is in the database
@@ -197,6 +200,7 @@ func (in *Inbox) next(ctx context.Context, t *task, v verdict) error {
 // fail counts a failed attempt. Another one follows after a pause, or the
 // dead letters.
 func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
+	in.pardon(ctx, t)
 	in.failed(t, cause)
 	if t.buried != nil || t.later != nil { // what cannot be written is retried for ever
 		return in.outage(ctx, t, cause)

@@ -12,16 +12,16 @@ import (
 )
 
 // failedCall is a failed attempt for which a dependency may be to blame: its breaker
-// was closed then. If it opens, the failures since it last closed are what opened
-// it, and are given back.
+// was closed then. When that opens, all failures since it had closed are given back:
+// they are what opened it.
 type failedCall struct {
 	breaker *breaker.Breaker
 	at      time.Time
 }
 
-// isPardoned reports that the dependency is known to be away by now.
+// isPardoned reports that the breaker has opened since. It may be closed again.
 func (f failedCall) isPardoned() bool {
-	return isAway(f.breaker, nil) && f.at.After(f.breaker.ClosedAt())
+	return isAway(f.breaker, nil) || f.breaker.ClosedAt().After(f.at)
 }
 
 // toBlame is the breaker for which a message waits that failed with cause: that of
@@ -31,27 +31,31 @@ func (t *task) toBlame(cause error) *breaker.Breaker {
 		return b
 	}
 	for _, f := range t.failedCalls {
-		if f.isPardoned() {
+		if isAway(f.breaker, nil) {
 			return f.breaker
 		}
 	}
 	return nil
 }
 
-// pardon takes the failures off that say nothing about the message any more, from its
-// row too.
-func (in *Inbox) pardon(ctx context.Context, t *task) {
+// forgive takes the failures off that say nothing about the message any more.
+func (in *Inbox) forgive(t *task) (any bool) {
 	before := len(t.failedCalls)
 	t.failedCalls = slices.DeleteFunc(t.failedCalls, failedCall.isPardoned)
 	n := before - len(t.failedCalls)
 	if n == 0 {
-		return
+		return false
 	}
 	in.counters.failedAttempts.Add(-int64(n))
 	if t.attempts = max(t.attempts-n, 0); t.attempts == 0 {
 		t.failures = failures{}
 	}
-	if t.stored == nil || t.attempts >= t.stored.attempts {
+	return true
+}
+
+// pardon does so in the message's row too.
+func (in *Inbox) pardon(ctx context.Context, t *task) {
+	if !in.forgive(t) || t.stored == nil || t.attempts >= t.stored.attempts {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, in.cfg.StatementTimeout)
@@ -59,9 +63,7 @@ func (in *Inbox) pardon(ctx context.Context, t *task) {
 	if _, err := in.pool.Exec(ctx, in.rows.pardon, in.consumerID, t.stored.id, t.stored.owner, t.attempts); err != nil && ctx.Err() == nil {
 		in.cfg.Logger.WarnContext(ctx, "attempts that a dependency failed could not be given back in the inbox; here they are", in.attrs(t,
 			slog.Any("error", err))...)
-		return
 	}
-	t.stored.attempts = t.attempts
 }
 
 // maxFailedCalls is of how many messages that wait in the inbox it is remembered on

@@ -17,7 +17,7 @@ type run struct {
 	in      *Inbox
 	work    func(*task) // runs a delivery that got its slot; does not block
 	crew    *crew
-	pausing pausing
+	pausing *pausing
 	gate    gate
 	budget  *budget
 	tooOld  streak
@@ -126,6 +126,7 @@ func (in *Inbox) runSource(ctx context.Context, src handler.Source, draining fun
 func (in *Inbox) newRun(handlers context.Context, src handler.Source) *run {
 	r := &run{
 		in:       in,
+		pausing:  newPausing(src),
 		gate:     newGate(),
 		budget:   newBudget(in.cfg.MaxInFlight, in.cfg.MaxInFlightBytes),
 		stopping: make(chan struct{}),
@@ -134,7 +135,6 @@ func (in *Inbox) newRun(handlers context.Context, src handler.Source) *run {
 		queued:   make(map[*task]struct{}),
 		watched:  make(map[<-chan struct{}]struct{}),
 	}
-	r.pausing.pauser, _ = src.(handler.Pauser)
 	r.crew = newCrew(r.ended)
 	r.work = func(t *task) { r.crew.do(func() { r.handle(handlers, t) }) }
 	return r

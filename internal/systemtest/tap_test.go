@@ -49,6 +49,12 @@ func (tp *tap) Run(ctx context.Context, sink handler.Sink) error {
 // KeepsOrder implements [handler.OrderedSource].
 func (tp *tap) KeepsOrder() error { return tp.Source.(handler.OrderedSource).KeepsOrder() }
 
+// PauseRecalls implements [handler.RecallingPauser].
+func (tp *tap) PauseRecalls() bool {
+	r, ok := tp.Source.(handler.RecallingPauser)
+	return ok && r.PauseRecalls()
+}
+
 func (tp *tap) count(counts map[string]int, sum *int, name string, by int) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()

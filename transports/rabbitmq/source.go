@@ -80,6 +80,9 @@ func (s *Source) Run(ctx context.Context, sink handler.Sink) error {
 // is cancelled: do not use such a queue for messages that matter.)
 func (s *Source) Pause() { s.turn(true) }
 
+// PauseRecalls implements [handler.RecallingPauser].
+func (s *Source) PauseRecalls() bool { return true }
+
 // Resume implements [handler.Pauser]: it consumes again.
 func (s *Source) Resume() { s.turn(false) }
 
