@@ -36,7 +36,7 @@ const (
 
 	// A process that is killed takes what it had in hand with it: how long until
 	// others take that over. By default it is a minute.
-	lease = 3 * time.Second
+	lease = 4 * time.Second
 )
 
 // serve is the service. It runs until ctx ends, and then drains.
@@ -46,7 +46,7 @@ func (c partConfig) serve(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	client, err := kgo.NewClient(append(kafka.WithinAttempt(lease/3), kgo.SeedBrokers(c.Brokers...))...)
+	client, err := kgo.NewClient(append(kafka.WithinAttempt(lease/4), kgo.SeedBrokers(c.Brokers...))...)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c partConfig) serve(ctx context.Context) error {
 	h := newHandler(c.Schema, outbox.NewWriter(c.Schema).AfterCommit(notifier.Wake), c.others())
 	in, err := inbox.New(pool, payments, handler.Chain(h, handler.Log(c.logger())), inbox.Config{
 		Schema: c.Schema, Workers: workers, Fingerprint: preset.Fingerprint,
-		HandlerTimeout: lease / 3, Lease: lease, DrainTimeout: 2 * time.Second, Logger: c.logger(),
+		HandlerTimeout: lease / 2, Lease: lease, DrainTimeout: 2 * time.Second, Logger: c.logger(),
 	})
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (c partConfig) serve(ctx context.Context) error {
 		return err
 	}
 	relay, err := outbox.NewRelay(pool, kafka.NewPublisher(client).To(c.Topic), outbox.RelayConfig{
-		Schema: c.Schema, Name: c.Name, AttemptTimeout: lease / 3, Lease: lease, Logger: c.logger(),
+		Schema: c.Schema, Name: c.Name, AttemptTimeout: lease / 4, Lease: lease, Logger: c.logger(),
 	})
 	if err != nil {
 		return err
