@@ -113,6 +113,7 @@ func (h *Handler) settle(ctx context.Context, deadline time.Time, msg *handler.M
 	ctx, cancel := context.WithDeadlineCause(context.WithoutCancel(ctx), deadline, errLate)
 	defer cancel()
 	began := time.Now()
+	id, kind := msg.ID, msg.Type // whoever is late may still have the message
 	outcome, err := h.accept(ctx, msg)
 	if err == nil && !isOutcome(outcome) { // whoever says so may not have stored it
 		err = fmt.Errorf("it was said to be settled as %s, which is no outcome", outcome)
@@ -122,10 +123,10 @@ func (h *Handler) settle(ctx context.Context, deadline time.Time, msg *handler.M
 		if ctx.Err() != nil {
 			end = late
 		}
-		h.lament(ctx, msg, err)
+		h.lament(ctx, id, kind, err)
 		return end
 	}
-	h.tell(ctx, msg, outcome, time.Since(began))
+	h.tell(ctx, id, kind, outcome, time.Since(began))
 	return settled + ending(outcome)
 }
 

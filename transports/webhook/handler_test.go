@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,10 +137,10 @@ func TestHandler_Accept(t *testing.T) {
 		t.Parallel()
 
 		synctest.Test(t, func(t *testing.T) {
-			finished := false
+			var finished atomic.Bool
 			b := setup(t, preset, webhook.Config{Timeout: time.Second, Accept: func(context.Context, *handler.Message) (handler.Outcome, error) {
 				time.Sleep(time.Minute) // and looks at no context
-				finished = true
+				finished.Store(true)
 				return handler.Processed, nil
 			}})
 			began := time.Now()
@@ -147,10 +148,10 @@ func TestHandler_Accept(t *testing.T) {
 			require.Equal(t, time.Second, time.Since(began))
 			require.Equal(t, http.StatusServiceUnavailable, w.Code)
 			require.Equal(t, webhook.Stats{Late: 1}, b.Stats())
-			require.False(t, finished)
+			require.False(t, finished.Load())
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			require.True(t, finished)
+			require.True(t, finished.Load())
 		})
 	})
 	t.Run("Panics", func(t *testing.T) {

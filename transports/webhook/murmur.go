@@ -41,19 +41,19 @@ func (h *Handler) complain(ctx context.Context, end ending) {
 }
 
 // lament tells of a message that was not stored.
-func (h *Handler) lament(ctx context.Context, msg *handler.Message, err error) {
+func (h *Handler) lament(ctx context.Context, id, kind string, err error) {
 	if kept, ok := h.failed.may(time.Now()); ok {
 		h.cfg.Logger.WarnContext(ctx, "webhook not stored: its provider was asked to send it again", slog.String("endpoint", h.cfg.Endpoint),
-			slog.String("message_id", cut(msg.ID)), slog.String("message_type", cut(msg.Type)),
+			slog.String("message_id", cut(id)), slog.String("message_type", cut(kind)),
 			slog.Any("error", err), slog.Int("more_since_last", kept))
 	}
 }
 
 // tell tells of a message that is settled.
-func (h *Handler) tell(ctx context.Context, msg *handler.Message, outcome handler.Outcome, took time.Duration) {
+func (h *Handler) tell(ctx context.Context, id, kind string, outcome handler.Outcome, took time.Duration) {
 	if h.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
-		h.cfg.Logger.DebugContext(ctx, "webhook settled", slog.String("endpoint", h.cfg.Endpoint), slog.String("message_id", cut(msg.ID)),
-			slog.String("message_type", cut(msg.Type)), slog.String("outcome", outcome.String()), slog.Duration("took", took))
+		h.cfg.Logger.DebugContext(ctx, "webhook settled", slog.String("endpoint", h.cfg.Endpoint), slog.String("message_id", cut(id)),
+			slog.String("message_type", cut(kind)), slog.String("outcome", outcome.String()), slog.Duration("took", took))
 	}
 }
 
