@@ -141,7 +141,10 @@ func TestEInvoice_LeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := programtest.Start(t, builds.Build(t, ""))
-			p.Until(t, "killed with SIGKILL")
+			folder := regexp.MustCompile(`ledger files are in (\S+)`).FindStringSubmatch(p.Until(t, "killed with SIGKILL"))
+			require.Len(t, folder, 2)
+			t.Cleanup(func() { _ = os.RemoveAll(folder[1]) })
+			require.DirExists(t, folder[1])
 			require.GreaterOrEqual(t, len(p.Processes(t)), 8, "the program, a supervisor, a server, a relay, services, a sender and two providers")
 
 			require.NoError(t, p.Cmd.Process.Signal(signal))
@@ -150,6 +153,7 @@ func TestEInvoice_LeavesNothing(t *testing.T) {
 			require.NotEqual(t, 0, status)
 			if signal != syscall.SIGKILL {
 				require.Contains(t, p.ErrOut.String(), "stopped before the end")
+				require.NoDirExists(t, folder[1])
 			}
 			p.LeavesNothing(t)
 		})

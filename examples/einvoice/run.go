@@ -78,6 +78,7 @@ func (r *run) withServices(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.providers.close()
+	r.say("providers of documents, each a process; their ledger files are in %s", r.providers.folder)
 	if r.pool, err = database.NewPool(ctx, r.server.URL, r.name, "example", 4); err != nil {
 		return err
 	}
