@@ -13,7 +13,8 @@
 // The handler's writes and the row that says the message was handled commit in
 // one transaction. No message is acknowledged before its outcome is committed.
 // A message that can never succeed ends in the dead letters with its reason.
-// An outage of the database spends no attempt and dead-letters nothing.
+// An outage, of the database or of something outside behind its breaker, spends no
+// attempt and dead-letters nothing.
 // Messages of one key are handled one after the other, in the order received;
 // with ordering [Strict] also past one that failed or died. A message that kills
 // its process is found by the third death, and is dead.
@@ -35,6 +36,21 @@
 // letters, from where [Inbox.Replay] or [Store.Replay] handles it again.
 // Serialization failures and deadlocks run again at no cost. An unknown COMMIT is
 // resolved by running the message again: its claim then knows.
+//
+// # Dependencies
+//
+// What handlers and Prepare call outside should be called through a
+// [breaker.Breaker]. While that is not closed, or refuses a call, the messages that
+// met it wait and spend no attempt; one at a time, another one each time, tries
+// whether it is back. Failures from before it opened are given back, since it had
+// last closed. If [Config.Gates] names it, nothing else is started either, and the
+// sources are paused.
+//
+// A message that fails while others succeed with the same dependency spends its
+// attempts as ever. One that fails alone cannot be told from an outage: it waits, and
+// is tried now and then. What waits in the inbox for a later attempt has its failures
+// given back only in the process that put it off. A breaker is of one process: each
+// finds out by itself.
 //
 // # The inbox
 //

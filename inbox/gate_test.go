@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,6 +115,81 @@ func TestGate_Poison(t *testing.T) {
 	require.Equal(t, 30, b.count(t, `SELECT count(*) FROM effects`)+len(b.letters(t)), "it may have failed often enough among others that did not")
 }
 
+// recalling is a source that takes back what it has handed out when it is paused.
+type recalling struct {
+	*scripted
+	mu      sync.Mutex
+	revoked chan struct{} // of what is delivered now; nil: it is paused
+	pauses  int
+}
+
+func (r *recalling) PauseRecalls() bool { return true }
+
+func (r *recalling) Pause() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.revoked != nil {
+		close(r.revoked)
+	}
+	r.revoked = nil
+	r.pauses++
+}
+
+func (r *recalling) Resume() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.revoked == nil {
+		r.revoked = make(chan struct{})
+	}
+}
+
+// A source that takes back what it has handed out when it is paused (RabbitMQ) would
+// leave nothing at hand to try with: each trial would be fetched anew, with all that
+// comes along. What has begun stays, what has not goes back.
+func TestGate_SourceThatRecalls(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	p := newProvider(breaker.Config{})
+	cfg := p.gated()
+	cfg.Workers = 3
+	hold := make(chan struct{})
+	var begun atomic.Int64
+	in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+		begun.Add(1)
+		<-hold
+		return p.handle(ctx, tx, msg)
+	}, cfg)
+	src := &recalling{scripted: newScripted(), revoked: make(chan struct{})}
+	r := startSource(t, in, src, src.scripted)
+	revoked := src.revoked
+	for i := range 10 {
+		require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(message(fmt.Sprint("evt_", i)), revoked)))
+	}
+	require.Eventually(t, func() bool { return begun.Load() == 3 }, deadline, tick)
+	p.goesDown()
+	for i := 3; i < 10; i++ {
+		require.Eventually(t, func() bool { return src.answer(fmt.Sprint("evt_", i)) == inbox.ErrRevoked.Error() }, deadline, tick)
+	}
+	close(hold)
+	require.Eventually(t, func() bool { return p.calls.Load() > 10 }, deadline, tick)
+	for i := range 3 {
+		require.Empty(t, src.answer(fmt.Sprint("evt_", i)))
+	}
+	src.mu.Lock()
+	require.Equal(t, 1, src.pauses, "it was not asked for more")
+	src.mu.Unlock()
+
+	p.down.Store(false)
+	for i := range 3 {
+		require.Eventually(t, func() bool { return src.answer(fmt.Sprint("evt_", i)) == "settled" }, deadline, tick)
+	}
+	r.stop()
+	require.NoError(t, r.wait(t))
+	require.Equal(t, 3, b.count(t, `SELECT count(*) FROM effects`))
+	b.requireNothingSpent(t, in)
+}
+
 // A worker of the inbox, without any source, takes nothing while a gate is closed but
 // what it tries with.
 func TestGate_Work(t *testing.T) {
@@ -181,6 +257,8 @@ func TestGate_Drain(t *testing.T) {
 			require.Equal(t, inbox.ErrDraining.Error(), src.answer("evt_1"), "it came before evt_2, and would have been started")
 			require.False(t, src.paused.Load(), "the source may be run again")
 			require.False(t, in.Stats().Paused)
+			require.Len(t, b.events.kinds(inbox.Paused), 1)
+			require.Empty(t, b.events.kinds(inbox.Resumed))
 			b.requireNothingSpent(t, in)
 		})
 	}

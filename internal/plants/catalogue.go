@@ -30,6 +30,10 @@ func catalogue() []plant {
 			unit("./inbox", "TestCut_Run"),
 			chaos("memory", "after-handler", 2, "lost"),
 		}},
+		{"outage-spends-attempts", []proof{ // a breaker that is open is a failure of the message
+			unit("./inbox", "TestDependency_QuickAttemptsGivenBack"),
+			unit("./inbox", "TestGate"),
+		}},
 		{"assume-committed", []proof{ // a COMMIT without an answer counts as done
 			unit("./inbox", "TestJudgeCommit"),
 			unit("./inbox", "TestFault_CommitAnswerLost"),
