@@ -138,8 +138,10 @@ func TestHandler_Accept(t *testing.T) {
 
 		synctest.Test(t, func(t *testing.T) {
 			var finished atomic.Bool
-			b := setup(t, preset, webhook.Config{Timeout: time.Second, Accept: func(context.Context, *handler.Message) (handler.Outcome, error) {
-				time.Sleep(time.Minute) // and looks at no context
+			b := setup(t, preset, webhook.Config{Timeout: time.Second, Accept: func(ctx context.Context, msg *handler.Message) (handler.Outcome, error) {
+				<-ctx.Done()
+				msg.ID = "still its own" // under -race: nobody else reads it
+				time.Sleep(time.Minute)
 				finished.Store(true)
 				return handler.Processed, nil
 			}})
