@@ -134,7 +134,8 @@ type Config struct {
 
 	// Fingerprint, if set, returns the part of a message that is the same in
 	// every copy of it (a resend may carry a new delivery time). Returning nil
-	// compares nothing. Defaults to type and payload.
+	// compares nothing. Defaults to type and payload, or of that what the source says
+	// is stable ([handler.Message]).
 	Fingerprint func(msg *handler.Message) []byte
 
 	// Mismatch is what happens to a message whose id was seen with another

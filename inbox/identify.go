@@ -26,7 +26,7 @@ func (in *Inbox) identify(ctx context.Context, t *task) verdict {
 		return verdict{}
 	}
 	if in.cfg.ID == nil && in.cfg.Fingerprint == nil {
-		return in.identifyAs(t, t.msg.ID, nil, dedup.Fingerprint(t.msg.Type, t.msg.Payload), true)
+		return in.identifyAs(t, t.msg.ID, nil, fingerprintOf(t.msg), true)
 	}
 	// The user's functions run guarded, as a handler does. What they found is
 	// read only if they came back.
@@ -37,7 +37,7 @@ func (in *Inbox) identify(ctx context.Context, t *task) verdict {
 	}{id: t.msg.ID, known: true}
 	ask := func(context.Context, pgx.Tx, *handler.Message) (err error) {
 		if in.cfg.Fingerprint == nil {
-			found.number = dedup.Fingerprint(t.msg.Type, t.msg.Payload)
+			found.number = fingerprintOf(t.msg)
 		} else if part := in.cfg.Fingerprint(t.msg); part != nil {
 			found.number = dedup.Fingerprint(t.msg.Type, part)
 		} else {
@@ -58,6 +58,15 @@ func (in *Inbox) identify(ctx context.Context, t *task) verdict {
 		return in.identifyAs(t, t.msg.ID, result.err, 0, false)
 	}
 	return in.identifyAs(t, found.id, result.err, found.number, found.known)
+}
+
+// fingerprintOf is what copies of a message have in common, unless
+// [Config.Fingerprint] says something else.
+func fingerprintOf(msg *handler.Message) int64 {
+	if msg.Stable != nil {
+		return dedup.Fingerprint(msg.Type, msg.Stable)
+	}
+	return dedup.Fingerprint(msg.Type, msg.Payload)
 }
 
 func (in *Inbox) identifyAs(t *task, id string, err error, fingerprint int64, known bool) verdict {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/breaker"
-	"github.com/semel-go/semel/internal/jitter"
 )
 
 // keeper looks after the dependencies of a consumer for all runs of it in this
@@ -112,7 +111,7 @@ func (k *keeper) tend(ctx context.Context, d *dependency, stop <-chan struct{}) 
 	in.cfg.Logger.WarnContext(ctx, "dependency is away: messages that need it wait, no attempt is spent; they go on by themselves",
 		slog.String("consumer", in.consumer), name, slog.Any("seen_as", d.breaker.Cause()))
 	for {
-		k.try(d, stop)
+		(&trials{keeper: k, of: d, stop: stop}).run()
 		in.lanes.open(d)
 		if in.lanes.forsake(d) {
 			break
@@ -161,7 +160,7 @@ func (k *keeper) waitOut(ctx context.Context, d *dependency, stop <-chan struct{
 	defer k.steer(func() { k.closed-- })
 	k.sendBack()
 
-	k.try(d, stop)
+	(&trials{keeper: k, of: d, stop: stop}).run()
 	if d.isAway() {
 		return
 	}
@@ -194,97 +193,4 @@ func (k *keeper) sendBack() {
 			r.giveUp()
 		}
 	}
-}
-
-// try lets one message after the other try the dependency until its breaker is
-// closed, nobody waits for it any more, or stop is closed.
-func (k *keeper) try(d *dependency, stop <-chan struct{}) {
-	l := k.in.lanes
-	looking, change := false, map[bool]int{true: 1, false: -1}
-	look := func(on bool) {
-		if on != looking {
-			looking = on
-			k.steer(func() { k.looking += change[on] })
-		}
-	}
-	defer func() { look(false) }()
-	pauses := jitter.New(k.in.cfg.QuickDelay, k.in.cfg.OutageMaxDelay)
-	for {
-		changed := d.breaker.Changed()
-		if !d.isAway() {
-			return
-		}
-		// Not to be tried yet, or somebody tries: a look now and then costs nothing.
-		if wait := min(d.breaker.RetryIn(), k.in.cfg.OutageMaxDelay); wait > 0 {
-			look(false)
-			pauses.Reset()
-			if !rested(wait, changed, stop) {
-				return
-			}
-			continue
-		}
-		p := k.next(d, look, changed, stop)
-		if p == nil {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			if !d.gate {
-				return
-			}
-			continue // it changed
-		}
-		select {
-		case <-stop:
-			return
-		case <-changed:
-			continue
-		case <-p.ended:
-		}
-		// It ended, and has not touched the breaker, as a duplicate: the next one, at
-		// once. One that is to run again could be the next one for ever.
-		if l.isGone(p.task) {
-			pauses.Reset()
-		} else if !rested(pauses.NextBackOff(), changed, stop) {
-			return
-		}
-	}
-}
-
-// next lets a message go to try the dependency. If there is none at hand, or only the
-// one that tried it last, the sources of a gate look for another. Nil: something else
-// happened, or nobody waits.
-func (k *keeper) next(d *dependency, look func(bool), changed, stop <-chan struct{}) *probe {
-	again := !d.gate
-	patience := time.NewTimer(k.in.cfg.QuickMaxDelay)
-	defer patience.Stop()
-	for {
-		if p := k.in.lanes.letOne(d, again); p != nil || !d.gate {
-			return p
-		}
-		look(true)
-		select {
-		case <-d.woken:
-		case <-patience.C:
-			again = true
-		case <-changed:
-			return nil
-		case <-stop:
-			return nil
-		}
-	}
-}
-
-// rested waits for d, or until changed. False: stop was closed.
-func rested(d time.Duration, changed, stop <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-changed:
-	case <-stop:
-		return false
-	}
-	return true
 }
