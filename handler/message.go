@@ -40,6 +40,11 @@ type Message struct {
 	// such a thing (Kafka), and otherwise the same as empty.
 	Payload []byte
 
+	// Stable is the part of Payload that is the same in every copy of the message,
+	// where the source knows that a producer changes the rest when it sends again.
+	// Copies are compared by it, and it is not stored. Nil: all of Payload.
+	Stable []byte
+
 	// Headers are all headers as they came, also those that fill the fields above.
 	Headers Headers
 
