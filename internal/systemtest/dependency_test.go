@@ -142,6 +142,59 @@ func TestOutage_DependencyAway(t *testing.T) {
 	})
 }
 
+// While a dependency is away the messages of a key stay in their order, and a broker
+// that counts deliveries and gives up what has too many does not lose any: single
+// messages try again and again, the others come back at most twice.
+func TestOutage_DependencyAwayInOrder(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name    string
+		kind    string
+		place   place
+		inOrder bool
+	}{
+		{name: "Kafka", kind: onKafka, place: place{partitions: 3}, inOrder: true},
+		{name: "ExclusiveConsumer", kind: onRabbitMQ, inOrder: true},
+		{name: "QuorumQueue", kind: onRabbitMQ, place: place{deliveryLimit: 4}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			const n = 1000
+			b := setup(t, tt.kind, tt.place)
+			d := newDependency(t)
+			sent := keyedMessages(0, n)
+			send(t, b.broker, sent...)
+			cfg := inbox.Config{Prepare: d.prepare, Gates: []*breaker.Breaker{d.breaker}}
+			if tt.inOrder {
+				cfg.Ordering = inbox.Strict
+			}
+			recipe := b.broker.recipe()
+			recipe.Exclusive = tt.inOrder
+			r := b.run(t, b.inbox(t, b.Pool, effect, cfg), recipe.source(b.log.logger()))
+			b.awaitEffects(t, 100)
+			d.down.Store(true)
+			await(t, "the consumer to pause", func() bool { return r.in.Stats().Paused })
+			paused := d.requests.Load()
+			await(t, "some trials", func() bool { return d.requests.Load() > paused+6 })
+			require.Less(t, b.count(t), n)
+			d.down.Store(false)
+			await(t, "all effects", func() bool { return b.count(t) >= n })
+			r.finish(t)
+			b.exhaust(t)
+			b.requireOneEffectEach(t, ids(sent))
+			if tt.inOrder {
+				b.requireOrder(t, sent)
+			}
+			require.LessOrEqual(t, r.mostReturns(), 2)
+			require.Zero(t, r.in.Stats().FailedAttempts)
+			require.Empty(t, b.letters(t))
+		})
+	}
+}
+
 // consumers is how many the queue has.
 func (q *queue) consumers(t *testing.T) int {
 	t.Helper()
