@@ -29,6 +29,9 @@ type Entry struct {
 	ID     string    `json:"id,omitempty"`    // of the invoice that was made
 	Body   string    `json:"body,omitempty"`  // hash of what was asked for under the key
 	At     time.Time `json:"at"`
+
+	// Waited is how long before At the request had come.
+	Waited time.Duration `json:"waited,omitempty"`
 }
 
 // Read returns the entries of a ledger. The last line may be torn: its provider

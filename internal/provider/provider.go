@@ -23,6 +23,12 @@ type Config struct {
 	// KeyTTL is how long an idempotency key is remembered. Defaults to 24 h.
 	KeyTTL time.Duration
 
+	// Patience is how long after a call has come its work may still be done; then it
+	// is not, and the answer is 503. A provider that is asked whether something was
+	// done has to know how late that can be, also on a machine that stands still now
+	// and then. Defaults to a minute.
+	Patience time.Duration
+
 	// Seed is what chance begins with. The entries that a ledger has already count
 	// too: a provider that starts again does not meet the same fate.
 	Seed uint64
@@ -54,10 +60,11 @@ type Counts struct {
 
 // Provider is the provider. It is safe for concurrent use.
 type Provider struct {
-	mux    *http.ServeMux
-	keyTTL time.Duration
-	kill   func()
-	late   sync.WaitGroup // work that goes on though nobody waits for it
+	mux      *http.ServeMux
+	keyTTL   time.Duration
+	patience time.Duration
+	kill     func()
+	late     sync.WaitGroup // work that goes on though nobody waits for it
 
 	mu       sync.Mutex // guards the fields below, and writes to the ledger
 	ledger   ledger
@@ -85,6 +92,9 @@ func New(path string, c Config) (*Provider, error) {
 	if c.KeyTTL == 0 {
 		c.KeyTTL = 24 * time.Hour
 	}
+	if c.Patience == 0 {
+		c.Patience = time.Minute
+	}
 	if c.Die == nil {
 		c.Die = killSelf
 	}
@@ -93,7 +103,7 @@ func New(path string, c Config) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{
-		keyTTL: c.KeyTTL, kill: c.Die, ledger: ledger, faults: c.Faults,
+		keyTTL: c.KeyTTL, patience: c.Patience, kill: c.Die, ledger: ledger, faults: c.Faults,
 		random:   rand.New(rand.NewPCG(c.Seed, uint64(len(entries)))), //nolint:gosec // faults, no secrets
 		counts:   Counts{Faults: map[Fault]int{}},
 		invoices: map[string][]Receipt{}, keys: map[string]keyed{},
@@ -149,10 +159,10 @@ func (p *Provider) SetFaults(f Faults) error {
 }
 
 // arrive notes that a request has arrived, and draws what happens to it.
-func (p *Provider) arrive(kind Kind, number, key, secret string) (Fault, error) {
+func (p *Provider) arrive(kind Kind, number, key, secret string, came time.Time) (Fault, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := Entry{Kind: kind, Number: number, Key: key, At: time.Now()}
+	e := Entry{Kind: kind, Number: number, Key: key, At: time.Now(), Waited: time.Since(came)}
 	switch {
 	case p.faults.Secret != "" && secret != "Bearer "+p.faults.Secret:
 		e.Fault = Unauthorized
@@ -171,6 +181,9 @@ var (
 	errInProgress = errors.New("a call under this key is still running")
 	errOtherBody  = errors.New("this key was used for something else")
 )
+
+// errTooLate is of a call that has waited for too long.
+var errTooLate = errors.New("the call has waited for too long: it is not done any more")
 
 // begin takes a key for a call, unless something is known under it.
 func (p *Provider) begin(key, body string) (known Receipt, found bool, err error) {
@@ -191,11 +204,17 @@ func (p *Provider) begin(key, body string) (known Receipt, found bool, err error
 }
 
 // work makes an invoice. Its key, if it has one, is known from now on.
-func (p *Provider) work(number, key, body string) (Receipt, error) {
+func (p *Provider) work(number, key, body string, came time.Time) (receipt Receipt, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	receipt := Receipt{ID: fmt.Sprintf("inv_%06d", p.counts.Effects+1), Number: number}
-	err := p.record(Entry{Kind: Made, Number: number, Key: key, ID: receipt.ID, Body: body, At: time.Now()})
+	now := time.Now()
+	waited := now.Sub(came)
+	if waited <= p.patience {
+		receipt = Receipt{ID: fmt.Sprintf("inv_%06d", p.counts.Effects+1), Number: number}
+		err = p.record(Entry{Kind: Made, Number: number, Key: key, ID: receipt.ID, Body: body, At: now, Waited: waited})
+	} else {
+		err = errTooLate
+	}
 	if err != nil {
 		delete(p.keys, key)
 	}

@@ -62,6 +62,23 @@ func TestProvider_ForgetsKeys(t *testing.T) {
 	require.NotEqual(t, b.post(t, "k1", invoice).body, b.post(t, "k1", invoice).body)
 }
 
+// What has waited for too long is not done, and can be done later.
+func TestProvider_TooLate(t *testing.T) {
+	t.Parallel()
+	b := setup(t, provider.Config{
+		Patience: 20 * time.Millisecond,
+		Faults:   provider.Faults{Script: []provider.Fault{provider.Late, provider.Late}, LateBy: 25 * time.Millisecond},
+	})
+
+	for _, key := range []string{"", "k1"} {
+		r := b.post(t, key, invoice)
+		require.Equal(t, http.StatusServiceUnavailable, r.status)
+		require.JSONEq(t, `{"error":"too_late"}`, r.body)
+	}
+	require.Zero(t, b.exist(t, "I-1"))
+	await(t, "a moment at which it does not wait", func() bool { return b.post(t, "k1", invoice).status == http.StatusCreated })
+}
+
 func TestProvider_Refuses(t *testing.T) {
 	t.Parallel()
 	b := setup(t, provider.Config{Faults: provider.Faults{Secret: "old"}})

@@ -38,13 +38,14 @@ func (p *Provider) routes() *http.ServeMux {
 
 // post makes an invoice. Without a key it makes one more with every call.
 func (p *Provider) post(w http.ResponseWriter, r *http.Request, key string) {
+	came := time.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var invoice Invoice
 	if err != nil || json.Unmarshal(body, &invoice) != nil || invoice.Number == "" {
 		refuse(w, http.StatusBadRequest, "no_invoice")
 		return
 	}
-	fault, err := p.arrive(Called, invoice.Number, key, r.Header.Get("Authorization"))
+	fault, err := p.arrive(Called, invoice.Number, key, r.Header.Get("Authorization"), came)
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, "ledger")
 		return
@@ -73,8 +74,12 @@ func (p *Provider) post(w http.ResponseWriter, r *http.Request, key string) {
 			return
 		}
 	}
-	receipt, err := p.workSoon(fault, invoice.Number, key, hashOf(body))
-	if err != nil {
+	receipt, err := p.workSoon(fault, invoice.Number, key, hashOf(body), came)
+	switch {
+	case errors.Is(err, errTooLate):
+		refuse(w, http.StatusServiceUnavailable, "too_late")
+		return
+	case err != nil:
 		refuse(w, http.StatusInternalServerError, "ledger")
 		return
 	}
@@ -82,20 +87,20 @@ func (p *Provider) post(w http.ResponseWriter, r *http.Request, key string) {
 }
 
 // workSoon works at once, or late. Late work is done though the client may be gone.
-func (p *Provider) workSoon(fault Fault, number, key, body string) (receipt Receipt, err error) {
+func (p *Provider) workSoon(fault Fault, number, key, body string, came time.Time) (Receipt, error) {
 	p.late.Add(1)
 	defer p.late.Done()
 	if fault == Late {
 		time.Sleep(p.Faults().LateBy)
 	}
-	return p.work(number, key, body)
+	return p.work(number, key, body, came)
 }
 
 // query tells which invoices of a number there are: one whose work is not done
 // yet is not among them.
 func (p *Provider) query(w http.ResponseWriter, r *http.Request) {
 	number := r.FormValue("number")
-	fault, err := p.arrive(Asked, number, "", r.Header.Get("Authorization"))
+	fault, err := p.arrive(Asked, number, "", r.Header.Get("Authorization"), time.Now())
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, "ledger")
 		return

@@ -27,6 +27,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	flags.DurationVar(&c.Faults.LateBy, "late-by", time.Second, "how long late work takes")
 	flags.StringVar(&c.Faults.Secret, "secret", "", "the bearer token that is asked for; empty is none")
 	flags.DurationVar(&c.KeyTTL, "key-ttl", 24*time.Hour, "how long idempotency keys are remembered")
+	flags.DurationVar(&c.Patience, "patience", time.Minute, "how long after a call has come its work may still be done")
 	attended := flags.Bool("attended", false, "end when the standard input does: nobody is left behind")
 	flags.Uint64Var(&c.Seed, "seed", 1, "what chance begins with")
 	if err := flags.Parse(args); err != nil {

@@ -166,7 +166,7 @@ func TestProvider_EveryFaultOnce(t *testing.T) {
 			for _, fault := range provider.AllFaults() {
 				script = append(script, string(fault))
 			}
-			b := setupInvoicing(t, "-script", strings.Join(script, ","), "-late-by", callLate.String())
+			b := setupInvoicing(t, "-script", strings.Join(script, ","), "-late-by", callLate.String(), "-patience", "1.5s")
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
 			client := &provider.Client{URL: b.URL(), Keyed: tt.keyed, HTTP: &http.Client{Transport: transport}}

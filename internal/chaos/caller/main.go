@@ -56,16 +56,19 @@ func run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	}
 	consumer := &consumer{ledger: ledger, client: newClient(setup.Provider, trap), trap: trap}
 	in, err := inbox.New(pool, setup.Consumer, consumer.handle, inbox.Config{
-		Schema:        setup.Schema,
-		Prepare:       consumer.prepare,
-		DrainTimeout:  10 * time.Second,
-		QuickAttempts: 2,
-		QuickDelay:    5 * time.Millisecond,
-		QuickMaxDelay: 50 * time.Millisecond,
-		Retry:         inbox.Retry{Attempts: 10_000, Delay: 5 * time.Millisecond, MaxDelay: 100 * time.Millisecond},
-		Lease:         2 * time.Second,
-		WorkAhead:     setup.WorkAhead,
-		Observer:      inbox.ObserverFunc(trap.observe),
+		Schema:         setup.Schema,
+		Prepare:        consumer.prepare,
+		Workers:        setup.Workers,
+		HandlerTimeout: 3 * time.Second, // a process that is stopped holds its claims for so long,
+		WatchdogGrace:  time.Second,     // and so long
+		DrainTimeout:   10 * time.Second,
+		QuickAttempts:  2,
+		QuickDelay:     5 * time.Millisecond,
+		QuickMaxDelay:  50 * time.Millisecond,
+		Retry:          inbox.Retry{Attempts: 10_000, Delay: 5 * time.Millisecond, MaxDelay: 100 * time.Millisecond},
+		Lease:          2 * time.Second,
+		WorkAhead:      setup.WorkAhead,
+		Observer:       inbox.ObserverFunc(trap.observe),
 	})
 	if err != nil {
 		return err

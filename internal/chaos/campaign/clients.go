@@ -27,7 +27,7 @@ var receiptsTableSQL string
 const (
 	clientCount = 2
 	callWave    = 12 // messages of a wave
-	callsAhead  = 6  // messages that a client takes from the inbox, as many as it has workers
+	callers     = 6  // calls that a client makes at once, and messages that it takes from the inbox
 )
 
 // mishaps is what goes wrong at the provider: each once, then by chance.
@@ -40,6 +40,7 @@ func mishaps(seed uint64) []string {
 		"-script", strings.Join(script, ","),
 		"-chance", "reset-before=0.05,unavailable=0.04,reset-after=0.05,silent=0.06,late=0.12,error-after=0.04,answer-twice=0.04,garbage-after=0.03,die=0.015",
 		"-late-by", wire.CallLate.String(),
+		"-patience", wire.CallPatience.String(),
 		"-seed", fmt.Sprint(seed),
 	}
 }
@@ -130,7 +131,6 @@ func (c *campaign) clients(ctx context.Context, s spec) (result Result) {
 	if result.Err != nil {
 		c.log(s, "%v", result.Err)
 	}
-	c.log(s, "the provider died %d times", g.provider.Deaths())
 	return result
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/semel-go/semel/internal/provider"
 	"github.com/semel-go/semel/schema"
@@ -37,14 +39,17 @@ func (g *clients) count(ctx context.Context) (t Tally, calls, effects int, err e
 	for i, m := range g.sent {
 		ids[i] = m.ID
 	}
+	longest := time.Duration(0)
 	for _, e := range entries {
 		switch e.Kind {
 		case provider.Called:
 			calls++
+			longest = max(longest, e.Waited)
 		case provider.Made:
 			effects++
 		}
 	}
+	g.log("the provider died %d times, and a call waited %s there at most", g.provider.Deaths(), longest.Round(time.Millisecond))
 	return countInvoices(ids, entries, receipts, dead), calls, effects, nil
 }
 
@@ -75,14 +80,14 @@ func countInvoices(sent []string, entries []provider.Entry, receipts []receipt, 
 			t.note("lost: %s is dead, reason %s, with %d invoices and %d rows", id, reasons[id], len(invoices), len(rows))
 		case len(invoices) == 0 || len(rows) == 0:
 			t.Lost++
-			t.note("lost: %s has %d invoices at the provider and %d rows here", id, len(invoices), len(rows))
+			t.note("lost: %s has %d invoices at the provider and %d rows here: %s", id, len(invoices), len(rows), story(entries, number))
 		case rows[0].Number != number || !slices.Contains(invoices, rows[0].Invoice):
 			t.Lost++
 			t.note("lost: %s has invoice %s, and its row says %s", id, invoices[0], rows[0].Invoice)
 		}
 		if more := max(len(invoices)-1, 0) + max(len(rows)-1, 0); more > 0 {
 			t.Doubled += more
-			t.note("doubled: %s has %d invoices at the provider and %d rows here", id, len(invoices), len(rows))
+			t.note("doubled: %s has %d invoices at the provider and %d rows here: %s", id, len(invoices), len(rows), story(entries, number))
 		}
 		delete(made, number)
 		delete(noted, id)
@@ -96,4 +101,26 @@ func countInvoices(sent []string, entries []provider.Entry, receipts []receipt, 
 		t.note("%d rows of a message that was never sent: %q", len(rows), id)
 	}
 	return t
+}
+
+// slow is what a provider is that stands still.
+const slow = 100 * time.Millisecond
+
+// story is what the provider saw of a number, and when.
+func story(entries []provider.Entry, number string) string {
+	var parts []string
+	var first time.Time
+	for _, e := range entries {
+		if e.Number != number {
+			continue
+		}
+		if first.IsZero() {
+			first = e.At
+		}
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.At.Sub(first).Round(time.Millisecond), e.Kind, e.Fault)))
+		if e.Waited > slow {
+			parts = append(parts, fmt.Sprintf("had waited %s", e.Waited.Round(time.Millisecond)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }

@@ -29,9 +29,14 @@ func (stored) Publish(context.Context, []*handler.Message) []error { return nil 
 func (stored) attach(*exec.Cmd) (detach func(), err error)         { return itself() }
 func (stored) close(context.Context) error                         { return nil }
 
-// recruit starts a client.
+// recruit starts a client. One that is stopped makes one call at a time, so that it is
+// known where that is: between its last look at the clock and the network, nobody but
+// a provider that knows keys could tell it from a second one when the process goes on.
 func (g *clients) recruit() error {
-	setup := wire.Setup{Broker: g.broker, Schema: g.name, Consumer: g.name, WorkAhead: callsAhead, Provider: g.provider.URL()}
+	setup := wire.Setup{Broker: g.broker, Schema: g.name, Consumer: g.name, Workers: callers, WorkAhead: callers, Provider: g.provider.URL()}
+	if g.point == wire.Stopped {
+		setup.Workers = 1
+	}
 	p, err := start(g.binary, setup, stored{}, g.events)
 	if err != nil {
 		return err

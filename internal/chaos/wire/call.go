@@ -30,11 +30,13 @@ const (
 )
 
 // How long a call may take, and how long after that it has ended for certain. Late
-// work ends in between.
+// work ends in between. On a machine that is too busy for that the provider does not
+// begin with it any more.
 const (
-	CallTimeout = 300 * time.Millisecond
-	CallLate    = 600 * time.Millisecond
-	CallGrace   = 2 * time.Second
+	CallTimeout  = 300 * time.Millisecond
+	CallLate     = 600 * time.Millisecond
+	CallPatience = 1500 * time.Millisecond
+	CallGrace    = 2 * time.Second
 )
 
 // CallStep is the name of the call in the ledger.

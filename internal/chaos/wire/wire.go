@@ -32,6 +32,9 @@ type Setup struct {
 	// WorkAhead is how many messages of the inbox a worker takes; 0 is the default.
 	WorkAhead int
 
+	// Workers is how many handlers run at once; 0 is the default.
+	Workers int `json:",omitempty"`
+
 	// Provider is where calls go to.
 	Provider string `json:",omitempty"`
 }
