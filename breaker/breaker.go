@@ -103,34 +103,39 @@ func (b *Breaker) Name() string { return b.name }
 
 // State says what the breaker does now. It stays open until somebody tries.
 func (b *Breaker) State() State {
-	defer b.lock()()
+	b.lock()
+	defer b.mu.Unlock()
 	return b.state
 }
 
 // Since is when the state last changed; at first, when the breaker was made.
 func (b *Breaker) Since() time.Time {
-	defer b.lock()()
+	b.lock()
+	defer b.mu.Unlock()
 	return b.since
 }
 
 // ClosedAt is when the breaker last closed; if it never opened, when it was made.
 // What failed before says nothing about the dependency as it is now.
 func (b *Breaker) ClosedAt() time.Time {
-	defer b.lock()()
+	b.lock()
+	defer b.mu.Unlock()
 	return b.closedAt
 }
 
 // Cause is what opened the breaker last, nil if nothing did. It wraps
 // [ErrRefused] when that was one refusal of our credentials after the other.
 func (b *Breaker) Cause() error {
-	defer b.lock()()
+	b.lock()
+	defer b.mu.Unlock()
 	return b.cause
 }
 
 // RetryIn is how long there is no use in a call: 0 when it is closed or a trial
 // may go now. While a trial is out it is short, and [Breaker.Changed] tells sooner.
 func (b *Breaker) RetryIn() time.Duration {
-	defer b.lock()()
+	b.lock()
+	defer b.mu.Unlock()
 	return b.retryIn(time.Now())
 }
 
@@ -138,7 +143,8 @@ func (b *Breaker) RetryIn() time.Duration {
 // because a trial came to nothing and another may go. That time alone has passed
 // (a trial may go, or hangs) is not told: wait for RetryIn too.
 func (b *Breaker) Changed() <-chan struct{} {
-	defer b.lock()()
+	b.lock()
+	defer b.mu.Unlock()
 	return b.changed
 }
 
@@ -146,18 +152,18 @@ func (b *Breaker) Changed() <-chan struct{} {
 // the dependency asked for it. It does not open a closed breaker, but counts once
 // failures have.
 func (b *Breaker) HoldUntil(t time.Time) {
-	defer b.lock()()
+	b.lock()
+	defer b.mu.Unlock()
 	now := time.Now()
 	if hold := now.Add(min(t.Sub(now), maxHold)); hold.After(b.hold) {
 		b.hold = hold
 	}
 }
 
-// lock takes mu, and looks whether a trial hangs. What it returns gives mu back.
-func (b *Breaker) lock() (unlock func()) {
+// lock takes mu, and looks whether a trial hangs.
+func (b *Breaker) lock() {
 	b.mu.Lock()
 	b.reap(time.Now())
-	return b.mu.Unlock
 }
 
 // reap gives up a trial that hangs. The time it hung counts as waited. It is

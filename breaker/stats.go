@@ -27,7 +27,8 @@ type Stats struct {
 
 // Stats returns a snapshot.
 func (b *Breaker) Stats() Stats {
-	defer b.lock()()
+	b.lock()
+	defer b.mu.Unlock()
 	s := b.stats
 	s.Name, s.State, s.Since = b.name, b.state, b.since
 	return s

@@ -488,3 +488,13 @@ func TestKeeper_TwoRuns(t *testing.T) {
 		w.in.keeper.leave(w.run)
 	})
 }
+
+// A gate that is open costs a message nothing: a run is told of changes, and a caller
+// looks without allocating.
+func TestKeeper_OpenGateCostsNothing(t *testing.T) {
+	b := breaker.New("invoices", breaker.Config{})
+	w := newTown([]*breaker.Breaker{b}, 8)
+	var err error
+	require.Zero(t, testing.AllocsPerRun(1000, func() { err = w.in.refused() }))
+	require.NoError(t, err)
+}
