@@ -53,16 +53,15 @@ func (c partConfig) serve(ctx context.Context) error {
 	defer client.Close()
 
 	notifier := outbox.NewNotifier(pool, c.Schema)
-	preset := webhook.Stripe(c.Secret)
 	h := newHandler(c.Schema, outbox.NewWriter(c.Schema).AfterCommit(notifier.Wake), c.others())
 	in, err := inbox.New(pool, payments, handler.Chain(h, handler.Log(c.logger())), inbox.Config{
-		Schema: c.Schema, Workers: workers, Fingerprint: preset.Fingerprint,
+		Schema: c.Schema, Workers: workers,
 		HandlerTimeout: lease / 2, Lease: lease, DrainTimeout: 2 * time.Second, Logger: c.logger(),
 	})
 	if err != nil {
 		return err
 	}
-	hook, err := webhook.NewHandler(in, preset, webhook.Config{Endpoint: endpoint, MaxBody: maxBody, Logger: c.logger()})
+	hook, err := webhook.NewHandler(in, webhook.Stripe(c.Secret), webhook.Config{Endpoint: endpoint, MaxBody: maxBody, Logger: c.logger()})
 	if err != nil {
 		return err
 	}

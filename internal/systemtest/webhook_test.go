@@ -356,7 +356,7 @@ func TestWebhook_SettledInOtherWays(t *testing.T) {
 	t.Parallel()
 	b := setupDatabase(t)
 	preset := webhook.Stripe(stripeSecret)
-	in := b.inbox(t, b.Pool, effect, inbox.Config{Fingerprint: preset.Fingerprint})
+	in := b.inbox(t, b.Pool, effect, inbox.Config{})
 	works(t, in)
 	e := b.endpoint(t, in, preset, webhook.Config{})
 
@@ -433,7 +433,7 @@ func requireByteForByte(t *testing.T, preset webhook.Preset, sent []callback, cf
 	in := b.inbox(t, b.Pool, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
 		_, err := tx.Exec(ctx, `INSERT INTO bodies VALUES ($1, $2, $3)`, msg.ID, msg.Type, msg.Payload)
 		return err
-	}, inbox.Config{Fingerprint: preset.Fingerprint})
+	}, inbox.Config{})
 	works(t, in)
 	e := b.endpoint(t, in, preset, cfg)
 

@@ -51,6 +51,11 @@ type Config struct {
 	// answered as if they were stored, and are not.
 	Types []string
 
+	// Key, if set, returns the ordering key of a message, of which all else is known: a
+	// charge and its payment intent, for one, are two objects. Nil: it waits for no
+	// other. Defaults to what the preset says. It must not change the message.
+	Key func(msg *handler.Message) []byte
+
 	// RequireLive has only events about real money stored; others are answered as if
 	// they were. A live endpoint of Stripe Connect gets test events too, and an error
 	// for them would count against it. It is an error where a preset has no such mark.

@@ -1,10 +1,9 @@
 // Package webhook receives the signed callbacks of payment providers and others: it
 // verifies the bytes as they came, stores them in the inbox, and answers.
 //
-//	preset := webhook.Stripe(secret)
-//	in, err := inbox.New(pool, "billing", h, inbox.Config{Fingerprint: preset.Fingerprint})
+//	in, err := inbox.New(pool, "billing", h, inbox.Config{})
 //	...
-//	hook, err := webhook.NewHandler(in, preset, webhook.Config{})
+//	hook, err := webhook.NewHandler(in, webhook.Stripe(secret), webhook.Config{})
 //	...
 //	http.Handle("POST /webhooks/stripe", hook)
 //

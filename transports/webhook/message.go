@@ -27,6 +27,9 @@ func (h *Handler) message(header http.Header, body []byte, e event, signed time.
 		Payload:    body,
 		Origin:     handler.Origin{Transport: "webhook", Topic: h.cfg.Endpoint, Time: signed.UTC()},
 	}
+	if part := h.scheme.stable(body); len(part) != len(body) {
+		msg.Stable = part
+	}
 	if e.key != "" {
 		msg.Key = []byte(e.key)
 	}
@@ -38,6 +41,9 @@ func (h *Handler) message(header http.Header, body []byte, e event, signed time.
 		if lines := header[name.theirs]; len(lines) > 0 && len(lines[0]) <= maxHeaderValue {
 			msg.Headers = append(msg.Headers, handler.Header{Name: name.ours, Value: []byte(lines[0])})
 		}
+	}
+	if h.cfg.Key != nil {
+		msg.Key = h.cfg.Key(msg)
 	}
 	return msg
 }

@@ -237,3 +237,27 @@ func TestFingerprint_IsAllOfTheOthers(t *testing.T) {
 		}
 	}
 }
+
+// What two objects of a provider have in common may be the key.
+func TestMessage_KeyOfOnesOwn(t *testing.T) {
+	t.Parallel()
+
+	p := providers()[0]
+	body := `{"id":"evt_1","type":"charge.succeeded","data":{"object":{"id":"ch_1","payment_intent":"pi_1"}}}`
+	keyed := func(msg *handler.Message) []byte { return append([]byte(msg.Type+" of "), msg.Key...) }
+
+	require.Equal(t, "charge.succeeded of ch_1", string(messageOf(t, p, p.preset(p.secrets[0]), webhook.Config{Key: keyed}, body, nil).Key))
+	require.Nil(t, messageOf(t, p, p.preset(p.secrets[0]), webhook.Config{Key: func(*handler.Message) []byte { return nil }}, body, nil).Key)
+}
+
+// Copies are compared by what the provider does not change.
+func TestMessage_Stable(t *testing.T) {
+	t.Parallel()
+
+	p := providers()[0]
+	first := messageOf(t, p, p.preset(p.secrets[0]), webhook.Config{}, `{"id":"evt_1","type":"x","pending_webhooks":2}`, nil)
+	again := messageOf(t, p, p.preset(p.secrets[0]), webhook.Config{}, `{"id":"evt_1","type":"x","pending_webhooks":11}`, nil)
+
+	require.Equal(t, string(first.Stable), string(again.Stable))
+	require.NotEqual(t, string(first.Payload), string(again.Payload))
+}

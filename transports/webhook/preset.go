@@ -65,13 +65,9 @@ type event struct {
 func (p Preset) Name() string { return p.traits.name }
 
 // Fingerprint returns the part of a message that is the same in every copy the
-// provider sends of it. Give it to inbox.Config.Fingerprint:
-//
-//	preset := webhook.Stripe(secret)
-//	in, err := inbox.New(pool, "billing", h, inbox.Config{Fingerprint: preset.Fingerprint})
-//
-// Without it the inbox compares whole payloads. That is the same for all presets
-// but [Stripe], whose events hold a number that changes between copies.
+// provider sends of it, which is all of it for all presets but [Stripe]. A [Handler]
+// gives it to the inbox with each message ([handler.Message.Stable]), so whoever
+// sets inbox.Config.Fingerprint is whoever wants to compare something else.
 func (p Preset) Fingerprint(msg *handler.Message) []byte {
 	if p.scheme == nil {
 		return whole(msg.Payload)
