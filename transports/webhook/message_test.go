@@ -69,7 +69,7 @@ func TestMessage_Stripe(t *testing.T) {
 			}
 			require.Equal(t, &handler.Message{
 				ID: tt.id, Type: tt.kind, Key: key, OccurredAt: tt.occurred, Source: "stripe", ContentType: "application/json; charset=utf-8",
-				Payload: msg.Payload, Origin: handler.Origin{Transport: "webhook", Topic: "stripe", Time: signedAt.UTC()},
+				Payload: msg.Payload, Stable: msg.Stable, Origin: handler.Origin{Transport: "webhook", Topic: "stripe", Time: signedAt.UTC()},
 			}, msg)
 			require.Equal(t, tt.body, string(msg.Payload))
 		})
