@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -40,10 +41,18 @@ func (t *trap) report(kind wire.Kind, n int) {
 func (t *trap) pass(point wire.Point) {
 	switch held, stopped := t.springs(point); {
 	case stopped:
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		stopHere()
 	case held:
 		select {}
 	}
+}
+
+// stopHere stops the process, this thread first: else it could be on its way again
+// before the others stand still.
+func stopHere() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(syscall.Gettid()), uintptr(syscall.SIGSTOP))
 }
 
 func (t *trap) springs(point wire.Point) (held, stopped bool) {
