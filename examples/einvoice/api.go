@@ -34,10 +34,13 @@ type account struct {
 	Keys bool // it knows idempotency keys
 }
 
+// opensAfter is how many failures in a row open the breaker of a provider.
+const opensAfter = 3
+
 func newAPI(a account, logger *slog.Logger) api {
 	t := httpbreaker.New(httpbreaker.Config{
 		Name:    func(*http.Request) string { return a.Name },
-		Breaker: breaker.Config{OpenFor: 500 * time.Millisecond}, // sooner than by default, as all is in an example
+		Breaker: breaker.Config{Failures: opensAfter, OpenFor: 500 * time.Millisecond}, // sooner than by default, as all is in an example
 		Logger:  logger,
 	})
 	return api{account: a, client: t.Client(), breaker: t.Breaker(a.Name)}

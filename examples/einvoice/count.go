@@ -60,10 +60,10 @@ func storeEffects(ctx context.Context, pool *pgxpool.Pool, ledgers map[string][]
 	return nil
 }
 
-// attemptsIn counts the attempts that messages to the providers have spent in an
-// outage, by the database's clock: those of messages that had not failed before it
-// began, and of all that have failed since every sender knows of it. While it lasts
-// all of them wait, so none is gone.
+// attemptsIn counts the attempts that messages to the providers have spent on an
+// outage that began, and that every sender knows, by the database's clock: all since
+// then, and before those of a message that has failed as often as opens a breaker and
+// never before it. While it lasts all of them wait, so none is gone.
 func attemptsIn(ctx context.Context, pool *pgxpool.Pool, schemaName string, began, known time.Time) (n int64, err error) {
 	err = pool.QueryRow(ctx, schema.Qualify(`
 		SELECT coalesce(sum(attempts), 0)
@@ -73,8 +73,8 @@ func attemptsIn(ctx context.Context, pool *pgxpool.Pool, schemaName string, bega
 			SELECT consumer_id, attempts, first_failed_at, last_failed_at FROM semel.dead_letters
 		) AS message
 		JOIN semel.consumers AS c ON c.id = message.consumer_id
-		WHERE c.name LIKE $3 || '%'
-		  AND (first_failed_at > $1 OR last_failed_at > $2)`, schemaName), began, known, senderPrefix).Scan(&n)
+		WHERE c.name LIKE $4 || '%'
+		  AND (last_failed_at > $2 OR first_failed_at > $1 AND attempts >= $3)`, schemaName), began, known, opensAfter, senderPrefix).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("look for attempts that the maintenance cost: %w", err)
 	}

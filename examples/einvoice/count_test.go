@@ -91,34 +91,46 @@ func TestCountOrders(t *testing.T) {
 // Attempts that an outage cost must show, those of before must not.
 func TestAttemptsIn(t *testing.T) {
 	t.Parallel()
-	b := setup(t, withDatabase(t))
-	sender := senderPrefix + variantQuery
-	for _, consumer := range []string{sender, erpName} {
-		require.NoError(t, dedup.NewStore(b.schema).Register(t.Context(), b.pool, consumer))
-	}
+	url := withDatabase(t)
 	began := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	known := began.Add(time.Second)
-	fail := func(consumer string, attempts int, first, last time.Time) {
-		b.exec(t, `INSERT INTO semel.inbox_messages (consumer_id, message_id, attempts, first_failed_at, last_failed_at) VALUES ($1, gen_random_uuid(), $2, $3, $4)`,
-			dedup.ConsumerID(consumer), attempts, first, last)
-	}
-	count := func() int64 {
-		n, err := attemptsIn(t.Context(), b.pool, b.schema, began, known)
-		require.NoError(t, err)
-		return n
-	}
+	before, between, after := began.Add(-time.Second), began.Add(time.Millisecond), known.Add(time.Second)
 
-	fail(sender, 5, began.Add(-time.Minute), began.Add(-time.Second))
-	fail(sender, 6, began.Add(-time.Minute), known.Add(-time.Millisecond)) // its last quick attempt, and nobody knew
-	fail(erpName, 7, known, known.Add(time.Second))
-	require.Zero(t, count())
+	tests := []struct {
+		name        string
+		consumer    string
+		attempts    int
+		first, last time.Time
+		want        int64
+	}{
+		{name: "Before", consumer: "query", attempts: 5, first: before, last: before},
+		{name: "BeforeAndAsItBegan", consumer: "query", attempts: 5, first: before, last: between},
+		{name: "AsItBegan", consumer: "query", attempts: 2, first: between, last: between},
+		{name: "AsOftenAsOpens", consumer: "query", attempts: 3, first: between, last: between, want: 3},
+		{name: "SinceAllKnow", consumer: "keys", attempts: 1, first: after, last: after, want: 1},
+		{name: "BeforeAndSinceAllKnow", consumer: "keys", attempts: 4, first: before, last: after, want: 4},
+		{name: "Others", attempts: 4, first: after, last: after},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, url)
+			consumer := erpName
+			if tt.consumer != "" {
+				consumer = senderPrefix + tt.consumer
+			}
+			require.NoError(t, dedup.NewStore(b.schema).Register(t.Context(), b.pool, consumer))
+			id := dedup.ConsumerID(consumer)
+			b.exec(t, `INSERT INTO semel.inbox_messages (consumer_id, message_id, attempts, first_failed_at, last_failed_at) VALUES ($1, gen_random_uuid(), $2, $3, $4)`,
+				id, tt.attempts, tt.first, tt.last)
+			b.exec(t, `INSERT INTO semel.dead_letters (consumer_id, message_id, message_text, reason, attempts, first_failed_at, last_failed_at) VALUES ($1, gen_random_uuid(), 'x', 'exhausted', $2, $3, $4)`,
+				id, tt.attempts, tt.first, tt.last)
 
-	fail(sender, 2, began.Add(-time.Minute), known.Add(time.Second))
-	require.EqualValues(t, 2, count())
-	fail(sender, 1, began.Add(time.Millisecond), began.Add(time.Millisecond))
-	require.EqualValues(t, 3, count())
-	b.exec(t, `INSERT INTO semel.dead_letters (consumer_id, message_id, message_text, reason, attempts, first_failed_at, last_failed_at) VALUES ($1, gen_random_uuid(), 'x', 'exhausted', 8, $2, $3)`,
-		dedup.ConsumerID(sender), began.Add(-time.Minute), known.Add(time.Second))
-	require.EqualValues(t, 11, count())
-	require.False(t, result{attemptsInOutage: count()}.ok())
+			n, err := attemptsIn(t.Context(), b.pool, b.schema, began, known)
+
+			require.NoError(t, err)
+			require.Equal(t, 2*tt.want, n)
+			require.Equal(t, n == 0, result{attemptsInOutage: n}.ok())
+		})
+	}
 }

@@ -61,7 +61,7 @@ func (r *run) kill(ctx context.Context, c *crew.Crew, name string) error {
 // maintain has the providers down for maintenance, and looks what that has cost.
 func (r *run) maintain(ctx context.Context) error {
 	ends := time.Now().Add(r.maintenance)
-	var began, known time.Time
+	var began time.Time
 	if err := r.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&began); err != nil {
 		return fmt.Errorf("look at the database's clock: %w", err)
 	}
@@ -69,27 +69,41 @@ func (r *run) maintain(ctx context.Context) error {
 		return err
 	}
 	r.say("the providers are down for maintenance now, for %s; orders are confirmed all the same, their documents wait", r.maintenance)
-	gates := len(senders()) * len(r.providers.accounts)
-	for away := 0; away < gates && time.Until(ends) > r.maintenance/2; {
-		if err := wait(ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-		err := r.pool.QueryRow(ctx, `
-			SELECT count(*) FILTER (WHERE away), clock_timestamp()
-			FROM (SELECT DISTINCT ON (sender, provider) away FROM gates ORDER BY sender, provider, seq DESC) AS latest`).Scan(&away, &known)
-		if err != nil {
-			return fmt.Errorf("look which senders wait: %w", err)
-		}
+	known, err := r.allKnow(ctx, began, ends.Add(-r.maintenance/2))
+	if err != nil {
+		return err
 	}
 	if err := wait(ctx, time.Until(ends)-50*time.Millisecond); err != nil { // while all wait, nothing is gone
 		return err
 	}
-	var err error
 	if r.attemptsInOutage, err = attemptsIn(ctx, r.pool, r.name, began, known); err != nil {
 		return err
 	}
 	r.say("the maintenance is over; it has cost %d attempts", r.attemptsInOutage)
 	return nil
+}
+
+// allKnow returns since when every sender knows that its provider is away. One that
+// has nothing to send does not notice before patience ends: then it is the end of the
+// maintenance, since what fails before a breaker opens is the message's failure.
+func (r *run) allKnow(ctx context.Context, began, patience time.Time) (known time.Time, err error) {
+	gates := len(senders()) * len(r.providers.accounts)
+	for time.Now().Before(patience) {
+		var away int
+		err := r.pool.QueryRow(ctx, `
+			SELECT count(*) FILTER (WHERE away), clock_timestamp()
+			FROM (SELECT DISTINCT ON (sender, provider) away FROM gates ORDER BY sender, provider, seq DESC) AS latest`).Scan(&away, &known)
+		if err != nil {
+			return known, fmt.Errorf("look which senders wait: %w", err)
+		}
+		if away == gates {
+			return known, nil
+		}
+		if err := wait(ctx, 20*time.Millisecond); err != nil {
+			return known, err
+		}
+	}
+	return began.Add(r.maintenance), nil
 }
 
 // tellGates prints which senders have begun to wait for their provider, or go on,

@@ -97,6 +97,7 @@ func TestEInvoice_InputAndKeep(t *testing.T) {
 	}, resultLine(t, output))
 	require.Regexp(t, `\n +1  were cancelled`, output, "the credit note of a1 waits behind its invoice, which nobody has")
 	require.Contains(t, output, "semel dlq list -schema semel_einvoice_")
+	require.Contains(t, output, "semel calls list -state all -schema semel_einvoice_")
 	require.Contains(t, output, "export DATABASE_URL='postgres://")
 
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))

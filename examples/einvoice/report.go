@@ -104,7 +104,7 @@ func (r *run) howToLook() {
 	default:
 		fmt.Fprintf(r.out, "\nThe tables stay in schema %s of the database that DATABASE_URL names:\n\n", r.name)
 	}
-	fmt.Fprintf(r.out, "  go run ./cmd/semel dlq list -schema %[1]s\n  go run ./cmd/semel calls list -schema %[1]s\n", r.name)
+	fmt.Fprintf(r.out, "  go run ./cmd/semel dlq list -schema %[1]s\n  go run ./cmd/semel calls list -state all -schema %[1]s\n", r.name)
 	if !r.server.Own {
 		fmt.Fprintf(r.out, "  psql \"$DATABASE_URL\" -c 'DROP SCHEMA %s CASCADE'   # when you are done\n", r.name)
 	}
