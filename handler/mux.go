@@ -27,7 +27,7 @@ func Mux(routes map[string]Func, fallback Func) Func {
 	routes = maps.Clone(routes)
 	if fallback == nil {
 		fallback = func(_ context.Context, _ pgx.Tx, msg *Message) error {
-			return Permanent(fmt.Errorf("route message of type %.255q: %w: add a route, or a fallback that ignores it", msg.Type, ErrUnknownType))
+			return Permanent(fmt.Errorf("route message of type %.255q: %w: add a route, or handler.Skip as the fallback", msg.Type, ErrUnknownType))
 		}
 	}
 	return func(ctx context.Context, tx pgx.Tx, msg *Message) error {
@@ -36,4 +36,13 @@ func Mux(routes map[string]Func, fallback Func) Func {
 		}
 		return fallback(ctx, tx, msg)
 	}
+}
+
+// Skip is a handler that does nothing: the message ends as [Skipped]. It is for
+// routes, and the fallback of a [Mux], whose messages a consumer has no part in.
+func Skip(ctx context.Context, _ pgx.Tx, _ *Message) error {
+	if cause := CauseFrom(ctx); cause != nil {
+		cause.End(Skipped)
+	}
+	return nil
 }

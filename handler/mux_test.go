@@ -49,7 +49,7 @@ func TestMux_UnknownTypeSaysWhatToDo(t *testing.T) {
 	h := handler.Mux(nil, nil)
 
 	require.EqualError(t, h(t.Context(), nil, &handler.Message{Type: "order.paid", Payload: []byte("secret")}),
-		`route message of type "order.paid": unknown message type: add a route, or a fallback that ignores it`)
+		`route message of type "order.paid": unknown message type: add a route, or handler.Skip as the fallback`)
 
 	// A type is data from outside: its text is quoted and cut.
 	err := h(t.Context(), nil, &handler.Message{Type: "line\nbreak" + strings.Repeat("x", 100_000)})
@@ -78,4 +78,15 @@ func TestMux_NilRoute(t *testing.T) {
 // failing returns a handler that fails with err: proof that it ran.
 func failing(err error) handler.Func {
 	return func(context.Context, pgx.Tx, *handler.Message) error { return err }
+}
+
+func TestSkip(t *testing.T) {
+	t.Parallel()
+
+	var cause handler.Cause
+	skips := handler.Mux(nil, handler.Skip)
+
+	require.NoError(t, skips(handler.WithCause(t.Context(), &cause), nil, &handler.Message{Type: "order.paid"}))
+	require.Equal(t, handler.Skipped, cause.Outcome())
+	require.NoError(t, skips(t.Context(), nil, &handler.Message{}), "outside of the engine")
 }

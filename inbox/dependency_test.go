@@ -483,3 +483,32 @@ func TestDependency_TrialEndsBadly(t *testing.T) {
 		}
 	}
 }
+
+// A provider in maintenance says when to come back. The quick attempts are made all
+// the same, and open its breaker, which waits for so long: a message that was put off
+// at the first of them, and was taken by another process each time, would be dead
+// before any breaker had seen three failures.
+func TestDependency_AsksForLater(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	p := newProvider(breaker.Config{})
+	p.down.Store(true)
+	in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+		if err := p.handle(ctx, tx, msg); err != nil {
+			return handler.Unavailable(handler.RetryAfter(time.Hour, err))
+		}
+		return nil
+	}, inbox.Config{Workers: 1, QuickDelay: time.Millisecond, QuickMaxDelay: 5 * time.Millisecond})
+	queue := memory.NewQueue("payments")
+	publish(t, queue, 0, 2)
+	stop := runs(t, in, memory.NewSource(queue))
+	require.Eventually(t, func() bool { return p.calls.Load() > 5 && in.Stats().Waiting == 2 }, deadline, tick)
+	require.Zero(t, b.inboxRows(t))
+
+	p.down.Store(false)
+	require.NoError(t, queue.Wait(t.Context()))
+	stop()
+	require.Equal(t, 2, b.count(t, `SELECT count(*) FROM effects`))
+	b.requireNothingSpent(t, in)
+}

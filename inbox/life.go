@@ -214,7 +214,7 @@ func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
 		return nil
 	}
 	asked, askedFor := handler.RetryDelay(cause)
-	if t.attempts >= in.cfg.QuickAttempts || asked > in.cfg.QuickMaxDelay {
+	if t.attempts >= in.cfg.QuickAttempts || asked > in.cfg.QuickMaxDelay && !mayOpenBreaker(cause) {
 		delay := retry.delay(t.attempts, in.cfg.QuickAttempts)
 		if askedFor {
 			delay = asked
@@ -224,7 +224,7 @@ func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
 	}
 	delay := t.quickDelay(in.cfg)
 	if askedFor {
-		delay = asked
+		delay = min(asked, in.cfg.QuickMaxDelay)
 	}
 	in.cfg.Logger.WarnContext(ctx, "attempt failed", in.attrs(t,
 		slog.Int("attempt", t.attempts), slog.Duration("retry_in", delay), slog.Any("error", cause))...)
@@ -234,6 +234,14 @@ func (in *Inbox) fail(ctx context.Context, t *task, cause error) error {
 		in.renew(ctx, t.stored.owner, t.stored.id)
 	}
 	return err
+}
+
+// mayOpenBreaker reports that something that is away, as far as this message knows,
+// failed behind a breaker that is closed. The quick attempts tell whether it is away
+// for others too: then its breaker opens, which obeys the delay it asked for. Put off
+// at once, few messages in many processes would never show that together.
+func mayOpenBreaker(cause error) bool {
+	return breaker.Of(cause) != nil && handler.IsUnavailable(cause)
 }
 
 func (in *Inbox) failed(t *task, cause error) {

@@ -15,7 +15,7 @@ import (
 //   - that may be tried again for 408, 409, 425, 429 and 5xx, when Retry-After says
 //     so if it does ([handler.RetryAfter], 24 hours at most); for 429 and 5xx but
 //     501 and 505 in a [breaker.FailureError], if a [Transport] sent the request,
-//     and marked by [handler.Unavailable];
+//     and for these 5xx marked by [handler.Unavailable];
 //   - marked by [handler.Permanent] for all else, redirects included; but 401 and
 //     403 as a [breaker.FailureError] while so many of them keep the breaker open.
 func Check(resp *http.Response) error {
@@ -23,7 +23,8 @@ func Check(resp *http.Response) error {
 	if isSuccess(status) {
 		return nil
 	}
-	var err error = statusError(resp)
+	said := statusError(resp)
+	var err error = said
 	failed := isFailure(status)
 	if x := exchangeOf(resp); x != nil {
 		failed = x.failed || x.refused && x.breaker.State() != breaker.Closed
@@ -31,28 +32,30 @@ func Check(resp *http.Response) error {
 			err = &breaker.FailureError{Breaker: x.breaker, Err: err}
 		}
 	}
-	discard(resp.Body)
+	said.Body = excerpt(resp.Body)
 	if !failed && !isRetryable(status) {
 		return handler.Permanent(err)
 	}
 	if delay, ok := retryAfter(resp.Header, time.Now()); ok {
 		err = handler.RetryAfter(delay, err)
 	}
-	if failed {
+	if failed && status != http.StatusTooManyRequests {
 		err = handler.Unavailable(err)
 	}
 	return err
 }
 
-// discard reads a body so that its connection can be used again, if that is not
-// much.
-func discard(body io.ReadCloser) {
+// excerpt reads the beginning of a body. It reads on so that its connection can be
+// used again, if that is not much.
+func excerpt(body io.ReadCloser) []byte {
 	if body == nil {
-		return
+		return nil
 	}
-	const most = 64 << 10
-	_, _ = io.CopyN(io.Discard, body, most)
+	const kept, most = 4 << 10, 64 << 10
+	beginning, _ := io.ReadAll(io.LimitReader(body, kept))
+	_, _ = io.CopyN(io.Discard, body, most-kept)
 	_ = body.Close()
+	return beginning
 }
 
 // isSuccess includes 101: the answer is a connection then.

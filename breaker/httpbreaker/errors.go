@@ -24,6 +24,11 @@ func (e *RequestError) NotSent() bool { return e.notSent }
 type StatusError struct {
 	Target
 	StatusCode int
+
+	// Body is how the answer begins, at most 4 KB of it: often the reason. It is in
+	// no text of this error, since it may repeat what was sent; whoever knows what
+	// the provider writes there can add it.
+	Body []byte
 }
 
 func (e *StatusError) Error() string {

@@ -1,6 +1,7 @@
 package httpbreaker_test
 
 import (
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ func TestCheck_Kinds(t *testing.T) {
 					continue
 				}
 				require.Equal(t, !want.retryable, handler.IsPermanent(err))
-				require.Equal(t, want.counts, handler.IsUnavailable(err))
+				require.Equal(t, want.counts && status != 429, handler.IsUnavailable(err))
 				require.Equal(t, want.counts, breaker.Of(err) == b.breaker)
 				var told *httpbreaker.StatusError
 				require.ErrorAs(t, err, &told)
@@ -83,6 +84,12 @@ func TestCheck_Body(t *testing.T) {
 		require.True(t, body.closed)
 		require.Equal(t, max(0, size-64<<10), rest.Len())
 	}
+	err := httpbreaker.Check(&http.Response{StatusCode: 422, Body: io.NopCloser(strings.NewReader(strings.Repeat("no", 9000)))})
+	var told *httpbreaker.StatusError
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, strings.Repeat("no", 2<<10), string(told.Body), "the reason, for who wants it")
+	require.NotContains(t, err.Error(), "nono")
+
 	body := &closed{Reader: strings.NewReader("theirs")}
 	require.NoError(t, httpbreaker.Check(&http.Response{StatusCode: 200, Body: body}))
 	require.False(t, body.closed)

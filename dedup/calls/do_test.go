@@ -319,7 +319,7 @@ func TestDo_Timeout(t *testing.T) {
 		return nil, ctx.Err()
 	}
 
-	_, err := b.doWith(t, slow, calls.Options{Timeout: 50 * time.Millisecond})
+	_, err := b.doWith(t, slow, calls.Options{Timeout: 2 * time.Second})
 
 	require.ErrorIs(t, err, calls.ErrTimeout)
 	require.ErrorIs(t, err, context.DeadlineExceeded)

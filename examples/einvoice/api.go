@@ -100,12 +100,7 @@ func (a api) do(req *http.Request, answer any) error {
 		_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<10)).Decode(&refusal) // without a reason it is refused as well
 		return handler.Permanent(fmt.Errorf("it refuses the %.64q", refusal.Error))
 	}
-	err = httpbreaker.Check(resp)
-	var away *breaker.FailureError
-	switch {
-	case errors.As(err, &away):
-		return away // without its Retry-After: the breaker heeds that, for all documents
-	case err != nil:
+	if err := httpbreaker.Check(resp); err != nil {
 		return err
 	}
 	return json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(answer)

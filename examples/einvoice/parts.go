@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
@@ -103,7 +102,7 @@ func runServices(ctx context.Context, c partConfig) error {
 		cashierName: {orderConfirmed: handler.JSON(cashier{events}.charge)},
 		erpName:     {paymentFailed: handler.JSON(erp{events}.cancel)},
 	} {
-		in, err := inbox.New(pool, consumer, handler.Mux(routes, ignore), inbox.Config{
+		in, err := inbox.New(pool, consumer, handler.Mux(routes, handler.Skip), inbox.Config{
 			Schema: c.Schema, Workers: 2, DrainTimeout: 5 * time.Second, DeadLetterOwner: "erp-team", Logger: c.logger(),
 		})
 		if err != nil {
@@ -116,12 +115,6 @@ func runServices(ctx context.Context, c partConfig) error {
 		})
 	}
 	return g.Wait()
-}
-
-// ignore is for events that a consumer has no part in.
-func ignore(ctx context.Context, _ pgx.Tx, _ *handler.Message) error {
-	handler.CauseFrom(ctx).End(handler.Skipped)
-	return nil
 }
 
 // newAdapter returns the adapter, which stores for the senders of other processes.
