@@ -52,6 +52,7 @@ func (x *exchange) begin(timeout time.Duration) *http.Request {
 		x.upload = &upload{ReadCloser: out.Body}
 		out.Body = x.upload
 	}
+	sendInTime(out)
 	return out
 }
 
@@ -92,8 +93,8 @@ func (x *exchange) fail(err error, impossible bool) error {
 		e.notSent = true
 		x.call.Withdraw()
 		return handler.Permanent(e)
-	case x.upload != nil && x.upload.failed.Load():
-		x.call.Withdraw()
+	case x.upload != nil && x.upload.failed.Load(), errors.Is(err, errLate):
+		x.call.Withdraw() // no fault of the host's
 		return e
 	}
 	return x.judge(e)

@@ -33,7 +33,7 @@ func TestTrial_BodyIsNeverClosed(t *testing.T) {
 				return
 			}
 		}
-	}, httpbreaker.Config{Breaker: soon, RequestTimeout: 200 * time.Millisecond})
+	}, httpbreaker.Config{Breaker: soon, RequestTimeout: 2 * time.Second})
 	for range 3 {
 		require.Error(t, b.post(t))
 	}
