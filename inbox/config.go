@@ -142,8 +142,8 @@ type Config struct {
 	// fingerprint. Defaults to [MismatchDeadLetter].
 	Mismatch MismatchPolicy
 
-	// Retention is how long the record of a handled message is kept. Run purges
-	// older ones now and then, in small steps, one process of all that run the
+	// Retention is how long the record of a handled message is kept. Run and Work
+	// purge older ones now and then, in small steps, one process of all that run the
 	// consumer. A copy that comes later is handled again, so it must be longer
 	// than every way by which an id can come back; at least
 	// [dedup.MinRetention]. Negative, as [KeepForever], purges nothing.

@@ -45,7 +45,7 @@ func ExampleInbox_Process() {
 			a.Nack() // not settled: it must come again
 			continue
 		}
-		a.Ack() // settled: processed, stored, duplicate, mismatch or dead
+		a.Ack() // settled: its outcome is committed
 	}
 	// Output:
 	// ship order 42

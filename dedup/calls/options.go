@@ -29,7 +29,7 @@ type Answer int
 
 // The answers of [Options.WasItDone].
 const (
-	// Unclear: the provider cannot tell.
+	// Unclear: the provider cannot tell. A person is asked, unless nothing was sent.
 	Unclear Answer = iota
 	// No: it was not done, and never will be.
 	No
@@ -51,8 +51,8 @@ type Options struct {
 
 	// WasItDone asks the provider whether a call was done whose end is unknown, and
 	// that cannot be repeated under its key; with Yes it returns the result too. It
-	// is asked when the call has ended for certain ([Call.Deadline]). Nil: a person
-	// is asked.
+	// is asked when the call has ended for certain ([Call.Deadline]). After an error
+	// it is asked again with the next attempt. Nil: a person is asked.
 	WasItDone func(ctx context.Context, c Call) (result []byte, answer Answer, err error)
 
 	// AskFirst has WasItDone asked before anything is sent, the first time too, and

@@ -151,8 +151,8 @@ func ExampleConfig_accept() {
 	// 1 processed, 1 ignored
 }
 
-// The number that changes when Stripe sends an event again is not compared. In a program
-// this is inbox.Config.Fingerprint.
+// The number that changes when Stripe sends an event again is not compared: a Handler
+// gives the inbox this part of each message.
 func ExamplePreset_Fingerprint() {
 	preset := webhook.Stripe("whsec_example_not_a_real_secret")
 	first := preset.Fingerprint(&handler.Message{Payload: []byte(`{"id":"evt_1","pending_webhooks":2}`)})

@@ -26,6 +26,9 @@ const stripeHeader = "Stripe-Signature"
 // Stable: everything but pending_webhooks, which counts the endpoints that have not
 // answered yet. See [Preset.Fingerprint].
 //
+// Stripe sends an event again for 3 days, and when a person asks for it for 30: keep
+// records for longer than that (inbox.Config.Retention).
+//
 // Stripe may make two events, with two ids, for one change. Where that matters, and
 // only for types that happen once in the life of an object, let the inbox take its
 // id from key and type (inbox.Config.ID).
