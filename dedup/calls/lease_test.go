@@ -241,6 +241,34 @@ func TestLease_StoodStillBeforeTheCall(t *testing.T) {
 	require.Equal(t, row{State: "ready", Generation: 1, Attempts: 1}, b.row(t))
 }
 
+// One that stood still before its intent, so long that the provider has forgotten the
+// key, repeats nothing under it, also if nobody has taken over.
+func TestLease_StoodStillBeforeTheIntent(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.lost(t, calls.Options{})
+	intents := 0
+	b.ledger = b.newLedger(t, func(cfg *calls.Config) {
+		cfg.Trace = func(_ context.Context, p calls.Point, _ calls.Call) {
+			if p != calls.BeforeIntent {
+				return
+			}
+			if intents++; intents == 2 { // it has the call in hand
+				b.age(t, 25*hour)
+			}
+		}
+	})
+
+	_, err := b.do(t, calls.Options{})
+
+	require.ErrorIs(t, err, calls.ErrInHand)
+	require.Len(t, b.provider.requests(), 1)
+	_, err = b.do(t, calls.Options{})
+	require.ErrorIs(t, err, handler.ErrCallUnknown)
+	require.Len(t, b.provider.requests(), 1)
+}
+
 // The same while it asks.
 func TestLease_LostWhileAsking(t *testing.T) {
 	t.Parallel()

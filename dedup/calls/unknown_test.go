@@ -288,6 +288,41 @@ func TestAskFirst(t *testing.T) {
 		require.Equal(t, b.provider.requests()[1], l.asked[1].Key)
 		require.Equal(t, row{State: "done", Generation: 2, Attempts: 2, Sent: true}, b.row(t))
 	})
+	// What refused the call may have done it, "there already" for one: nobody stands
+	// still for that.
+	t.Run("ThereAfterARefusal", func(t *testing.T) {
+		t.Parallel()
+
+		b := setup(t)
+		l := &lookup{answer: calls.No}
+		o := calls.Options{AskFirst: true, WasItDone: l.ask}
+		b.provider.fails = []error{handler.Permanent(errReset)}
+		_, err := b.do(t, o)
+		require.ErrorIs(t, err, errReset)
+		l.answer, l.result = calls.Yes, []byte("invoice 7")
+		result, err := b.do(t, o)
+		require.NoError(t, err)
+		require.Equal(t, "invoice 7", string(result))
+		require.Len(t, b.provider.requests(), 1)
+		require.Equal(t, row{State: "done", Generation: 1, Attempts: 1, Sent: true}, b.row(t))
+	})
+	// A person said that it was not done, and the provider knows better.
+	t.Run("ThereAfterADecision", func(t *testing.T) {
+		t.Parallel()
+
+		b := setup(t)
+		l := &lookup{answer: calls.No}
+		o := calls.Options{AskFirst: true, WasItDone: l.ask}
+		b.lost(t, o)
+		b.age(t, callTime)
+		require.Len(t, b.resolve(t, calls.Resolution{Decision: calls.NotDone}), 1)
+		l.answer, l.result = calls.Yes, []byte("invoice 7")
+		result, err := b.do(t, o)
+		require.NoError(t, err)
+		require.Equal(t, "invoice 7", string(result))
+		require.Len(t, b.provider.requests(), 1)
+		require.Equal(t, row{State: "done", Generation: 1, Attempts: 1, Sent: true}, b.row(t))
+	})
 	t.Run("UnclearAfterARefusal", func(t *testing.T) {
 		t.Parallel()
 

@@ -67,7 +67,7 @@ func (l *Ledger) take(ctx context.Context, db querier, t *try) error {
 }
 
 // intend commits that a call will be made whose row is older. It reports false if
-// the row is in somebody else's hand.
+// the row is in somebody else's hand, or could be.
 func (l *Ledger) intend(ctx context.Context, db querier, t *try) (ours bool, err error) {
 	if t.call.Generation == t.generation {
 		t.call.Key = keyAgain(t.call)
@@ -133,7 +133,8 @@ func (l *Ledger) letGo(ctx context.Context, t *try) {
 func (l *Ledger) finish(ctx context.Context, t *try, s stored) (written bool, err error) {
 	bounded, cancel := l.bounded(ctx)
 	defer cancel()
-	tag, err := l.pool.Exec(bounded, l.q.finish, t.consumerID, t.call.MessageID, t.call.Step, t.call.Generation, s.result, s.codec, s.lost)
+	tag, err := l.pool.Exec(bounded, l.q.finish, t.consumerID, t.call.MessageID, t.call.Step, t.call.Generation,
+		s.result, s.codec, s.lost, t.owner, t.epoch)
 	if err != nil {
 		return false, handler.Outage(fmt.Errorf("write the result of %s: %w", t.call.name(), err))
 	}

@@ -1,7 +1,7 @@
 -- The intent of a call whose row owner $4 has in hand under epoch $5: it is made (again)
 -- in generation $6 under key $7, the lease runs for $8, and after $9 it has ended for
 -- certain. The provider remembers a key from the first time on. No row: somebody else
--- has it in hand.
+-- has it in hand, or could have: what was decided when it was taken is too old.
 -- Locks: the row. Index: calls_pkey.
 UPDATE semel.calls AS c
 SET state = 1, -- started
@@ -18,4 +18,5 @@ WHERE c.consumer_id = $1::int
   AND c.step = $3::text
   AND c.lease_owner = $4::uuid
   AND c.epoch = $5::bigint
+  AND c.lease_until > clock_timestamp()
 RETURNING c.attempts, c.sent_first_at, c.deadline
