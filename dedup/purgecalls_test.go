@@ -1,6 +1,7 @@
 package dedup_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -77,6 +78,38 @@ func TestPurgeCalls(t *testing.T) {
 	require.Equal(t, int64(1), purge(dedup.PurgeConfig{}))
 	_, err := b.store.PurgeCalls(t.Context(), b.Pool, time.Hour, dedup.PurgeConfig{})
 	require.ErrorContains(t, err, "it must be at least 24h0m0s")
+}
+
+// A call that somebody takes in hand while a purge has found it already is not deleted:
+// else nobody would know that it is being made.
+func TestPurgeCalls_TakenMeanwhile(t *testing.T) {
+	t.Parallel()
+
+	b := setupPurge(t)
+	b.addCall(t, "shipping", "order", "pay", "ready", 40)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), `UPDATE calls SET lease_until = now() + interval '15 s', epoch = epoch + 1`)
+	require.NoError(t, err)
+	type purged struct {
+		n   int64
+		err error
+	}
+	done := make(chan purged, 1)
+	go func() {
+		n, err := b.store.PurgeCalls(context.Background(), b.Pool, month, dedup.PurgeConfig{})
+		done <- purged{n, err}
+	}()
+	require.Eventually(t, func() bool {
+		return len(b.strings(t, `SELECT 'waits' FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = current_setting('application_name')`)) == 1
+	}, time.Minute, 5*time.Millisecond)
+	require.NoError(t, tx.Commit(t.Context()))
+
+	got := <-done
+	require.NoError(t, got.err)
+	require.Zero(t, got.n)
+	require.Equal(t, []string{"order pay"}, b.callsLeft(t))
 }
 
 // However many calls there are, a batch of the purge looks only at those of its

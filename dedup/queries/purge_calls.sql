@@ -22,6 +22,9 @@ WITH old AS MATERIALIZED (
 ), gone AS (
     DELETE FROM semel.calls AS c
     WHERE c.ctid = ANY (ARRAY(SELECT old.place FROM old))
+      AND c.updated_at < $3 -- again: somebody may have taken it in hand meanwhile
+      AND c.state NOT IN (1, 4)
+      AND coalesce(c.lease_until, c.updated_at) < $3
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM old), (SELECT count(*) FROM gone)
