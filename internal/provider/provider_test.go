@@ -164,10 +164,10 @@ func TestProvider_Faults(t *testing.T) {
 			t.Run(string(tt.fault)+key, func(t *testing.T) {
 				t.Parallel()
 				b := setup(t, provider.Config{
-					Faults: provider.Faults{Script: []provider.Fault{tt.fault}, LateBy: 500 * time.Millisecond},
+					Faults: provider.Faults{Script: []provider.Fault{tt.fault}, LateBy: 5 * time.Second},
 					Die:    func() { panic(http.ErrAbortHandler) },
 				})
-				b.client.Timeout = 100 * time.Millisecond
+				b.client.Timeout = map[provider.Fault]time.Duration{provider.Silent: 2 * time.Second, provider.Late: 200 * time.Millisecond}[tt.fault]
 
 				r := b.post(t, key, invoice)
 
