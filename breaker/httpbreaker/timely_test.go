@@ -19,8 +19,8 @@ import (
 // unaware is a context whose deadline has passed, and that has not noticed: what a
 // process sees that was stopped for long.
 type unaware struct {
-	context.Context //nolint:containedctx // it is one
-	deadline        time.Time
+	context.Context
+	deadline time.Time
 }
 
 func (c unaware) Deadline() (time.Time, bool) { return c.deadline, true }

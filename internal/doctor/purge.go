@@ -41,7 +41,7 @@ func Purges(ctx context.Context, db DB, schemaName string, consumers []Consumer)
 			f.Level = Warning
 			f.Found = fmt.Sprintf("it has not purged for a day, and there is what was handled more than %s ago", span(c.Retention+day))
 			f.Why = "the table grows for ever; Process and dedup.Claim alone purge nothing, nor does a role without the right"
-			f.Do = fmt.Sprintf("run what semel migrate grants prints and a consumer with Run, or every night: semel inbox purge -older %s -yes", older(c.Retention))
+			f.Do = fmt.Sprintf("run what semel migrate grants prints and a consumer with Run or Work, or every night: semel inbox purge -older %s -yes", older(c.Retention))
 		}
 		findings = append(findings, f)
 	}
