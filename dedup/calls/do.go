@@ -75,6 +75,7 @@ type ended struct {
 	known  bool   // it stands in the ledger already
 	result []byte // of Done
 	err    error
+	said   error // what the ledger notes of it, whose row says what call it is; nil: err
 }
 
 func (l *Ledger) newTry(ctx context.Context, msg *handler.Message, step string, o Options) (*try, error) {
@@ -215,7 +216,7 @@ func (t *try) judge(ctx context.Context, result []byte, err error) ended {
 	case errors.Is(context.Cause(ctx), ErrTimeout):
 		err = fmt.Errorf("%w within %s: %w", ErrTimeout, t.opts.Timeout, err)
 	}
-	return ended{state: Started, err: fmt.Errorf("%s, whose end is unknown now: %w", t.call.name(), err)}
+	return ended{state: Started, err: fmt.Errorf("%s, whose end is unknown now: %w", t.call.name(), err), said: err}
 }
 
 // notSent leaves the call as it was before this attempt.
@@ -229,7 +230,7 @@ func (t *try) notSent(err error) ended {
 
 // unknown puts the call in front of a person.
 func (t *try) unknown(err error) ended {
-	return ended{state: Unknown, err: handler.Permanent(fmt.Errorf("%s: %w: %w; look at the provider, then decide with semel calls resolve", t.call.name(), handler.ErrCallUnknown, err))}
+	return ended{state: Unknown, err: handler.Permanent(fmt.Errorf("%s: %w: %w; look at the provider, then decide with semel calls resolve", t.call.name(), handler.ErrCallUnknown, err)), said: err}
 }
 
 // renew begins a generation.

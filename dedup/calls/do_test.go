@@ -324,6 +324,10 @@ func TestDo_Timeout(t *testing.T) {
 	require.ErrorIs(t, err, calls.ErrTimeout)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Equal(t, row{State: "started", Generation: 1, Attempts: 1, Sent: true}, b.row(t))
+	var noted string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT error FROM calls`).Scan(&noted))
+	require.Contains(t, noted, calls.ErrTimeout.Error())
+	require.NotContains(t, noted, step, "what call it is stands beside it")
 }
 
 // Our own cancellation says nothing about what the provider did.

@@ -26,8 +26,10 @@ func (l *Ledger) settle(ctx context.Context, t *try) ([]byte, error) {
 	s := t.back
 	s.state = e.state
 	said := e.err
-	if handler.IsInFlight(said) { // of us, not of the call
+	if handler.IsInFlight(e.err) { // of us, not of the call
 		said = nil
+	} else if e.said != nil {
+		said = e.said
 	}
 	ours, err := l.giveBack(ctx, t, s, said)
 	switch {
