@@ -116,7 +116,7 @@ func (l *lanes) forsake(d *dependency) bool {
 }
 
 // letOne lets one task go to try d, that which has waited longest. Only if again it
-// may be the one that tried it last. Nil: there is none.
+// may be the one that tried it last. Nil: there is none. What is gone waits no more.
 func (l *lanes) letOne(d *dependency, again bool) *probe {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +124,8 @@ func (l *lanes) letOne(d *dependency, again bool) *probe {
 	if !d.gate {
 		waiting = &d.aside
 	}
-	next := slices.IndexFunc(*waiting, func(t *task) bool { return t.isAside() && (again || t != d.last) })
+	*waiting = slices.DeleteFunc(*waiting, func(t *task) bool { return !t.isAside() })
+	next := slices.IndexFunc(*waiting, func(t *task) bool { return again || t != d.last })
 	if next < 0 {
 		return nil
 	}

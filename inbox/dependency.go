@@ -97,12 +97,18 @@ func (in *Inbox) waitForDependency(ctx context.Context, t *task, b *breaker.Brea
 	if b.State() == breaker.Closed { // there are too many retries, or it closed a moment ago
 		return in.pause(ctx, t, in.untilRetry(t, cause), nil)
 	}
+	if t.letOthers != nil { // they may need something else
+		t.letOthers()
+	}
 	t.listen()
 	d := in.keeper.of(b)
 	if in.lanes.waitFor(t, d) {
 		in.keeper.start(context.WithoutCancel(ctx), d)
 	}
 	err := in.awaitUntil(ctx, t, t.run.stopping) // a drain waits for no dependency
+	if err == nil && t.letOthers != nil {
+		err = in.alone(ctx, t)
+	}
 	if err == nil && t.stored != nil {
 		in.renew(ctx, t.stored.owner, t.stored.id)
 	}

@@ -407,6 +407,55 @@ func TestDependency_Revoked(t *testing.T) {
 	require.NoError(t, r.wait(t))
 }
 
+// A message that runs alone, as it may have killed processes, lets the others of its
+// like run while it waits for a dependency. Then it is alone again.
+func TestDependency_Suspect(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	p := newProvider(breaker.Config{})
+	p.goesDown()
+	second, release := make(chan struct{}), make(chan struct{})
+	var running, together atomic.Int64
+	in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+		together.Store(max(together.Load(), running.Add(1)))
+		defer running.Add(-1)
+		if msg.ID == "evt_1" {
+			return p.handle(ctx, tx, msg)
+		}
+		close(second)
+		<-release
+		return effect(ctx, tx, msg)
+	}, inbox.Config{})
+	src := newScripted()
+	r := start(t, in, src)
+	deliver := func(id string) {
+		msg := message(id)
+		msg.Origin.Redelivered = true
+		b.exec(t, `INSERT INTO attempt_journal (consumer_id, message_id) VALUES (consumer_id('shipping'), message_id($1))`, id)
+		require.NoError(t, r.sink.Deliver(t.Context(), src.delivery(msg, nil)))
+	}
+
+	deliver("evt_1")
+	require.Eventually(t, func() bool { s := in.Stats(); return s.Waiting == 1 && s.Running == 0 }, deadline, tick)
+	deliver("evt_2")
+	select {
+	case <-second:
+	case <-time.After(deadline):
+		t.Fatal("it waits for a dependency that it does not need")
+	}
+	p.down.Store(false)
+	require.Eventually(t, func() bool { return p.breaker.RetryIn() == 0 }, deadline, tick)
+	close(release)
+	for _, id := range []string{"evt_1", "evt_2"} {
+		require.Eventually(t, func() bool { return src.answer(id) == "settled" }, deadline, tick)
+	}
+	require.Equal(t, int64(1), together.Load())
+	require.Zero(t, b.count(t, `SELECT count(*) FROM attempt_journal`))
+	r.stop()
+	require.NoError(t, r.wait(t))
+}
+
 // A message of the inbox that waits keeps its lease, and nobody takes it for one whose
 // process died.
 func TestDependency_LeaseIsKept(t *testing.T) {

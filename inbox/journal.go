@@ -69,7 +69,6 @@ func (in *Inbox) suspect(ctx context.Context, t *task) (through func(), err erro
 	if err := in.alone(ctx, t); err != nil {
 		return nil, err
 	}
-	t.letOthers = sync.OnceFunc(func() { in.suspects <- struct{}{} })
 	return func() {
 		in.clearJournal(ctx, t, in.rows.journalForget)
 		t.letOthers()
@@ -99,10 +98,13 @@ func (in *Inbox) settledBefore(ctx context.Context, t *task) (bool, error) {
 	}
 }
 
-// alone waits until no other suspect runs alone in this process.
+// alone waits until no other suspect runs alone in this process. From then on t does,
+// until letOthers.
 func (in *Inbox) alone(ctx context.Context, t *task) error {
+	letOthers := sync.OnceFunc(func() { in.suspects <- struct{}{} })
 	select {
 	case <-in.suspects:
+		t.letOthers = letOthers
 		return nil
 	default:
 	}
@@ -118,9 +120,10 @@ func (in *Inbox) alone(ctx context.Context, t *task) error {
 	}
 	in.lanes.rejoin(t)
 	if err := in.await(ctx, t); err != nil {
-		in.suspects <- struct{}{}
+		letOthers()
 		return err
 	}
+	t.letOthers = letOthers
 	return nil
 }
 

@@ -264,3 +264,29 @@ func TestLanes_NothingGoesBackBeforeOneThatYields(t *testing.T) {
 		})
 	}
 }
+
+// What goes back while a gate is closed is not kept for as long as it stays so: a source
+// that takes back and brings again would fill the memory.
+func TestLanes_NothingGoneWaitsAtAGate(t *testing.T) {
+	t.Parallel()
+
+	var s starter
+	l, r := newLanes(4, s.start), testRun()
+	for _, d := range []*dependency{newDependency(nil, true), newDependency(nil, false)} {
+		l.closeGate(d)
+		for range 3 {
+			first, more := &task{run: r}, &task{run: r}
+			l.enter(first)
+			if !d.gate {
+				l.waitFor(first, d)
+			}
+			l.enter(more)
+			require.True(t, l.withdraw(first))
+			l.leave(more)
+			require.Nil(t, l.letOne(d, true))
+			require.Empty(t, l.atGate)
+			require.Empty(t, d.aside)
+		}
+		l.open(d)
+	}
+}
