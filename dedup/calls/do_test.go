@@ -457,7 +457,7 @@ func TestNew_Refused(t *testing.T) {
 	t.Parallel()
 
 	_, err := calls.New(nil, calls.Config{Schema: strings.Repeat("x", 64), Lease: -1, Grace: -1, StatementTimeout: -1, MaxResult: -1})
-	for _, field := range []string{"64 bytes", "Lease is", "Grace is", "StatementTimeout is", "MaxResult is -1"} {
+	for _, field := range []string{"pool is nil", "64 bytes", "Lease is", "Grace is", "StatementTimeout is", "MaxResult is -1"} {
 		require.ErrorContains(t, err, field)
 	}
 }

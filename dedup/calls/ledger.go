@@ -101,7 +101,11 @@ type Ledger struct {
 // New returns a ledger on a pool, whose life stays with the caller. It does no I/O.
 func New(pool *pgxpool.Pool, cfg Config) (*Ledger, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	err := cfg.validate()
+	if pool == nil {
+		err = errors.Join(errors.New("pool is nil"), err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("configure ledger of calls: %w", err)
 	}
 	return &Ledger{pool: pool, cfg: cfg, q: newQueries(cfg.Schema)}, nil
