@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of all that speaks SQL on each PostgreSQL that Semel promises
-# to run on. One server after another is started for it, and stopped again.
+# to run on. Servers are started for it, two at a time, and stopped again: tests
+# wait for disks more than they compute.
 #
 #   scripts/versions.sh            all of them
 #   scripts/versions.sh 14 18      only these
@@ -88,9 +89,27 @@ scripts/pgbouncer.sh
 umask 077
 mkdir -p .services/versions
 chmod 755 .services .services/versions
-failed=0
-trap clean_up EXIT
-for release in "${chosen[@]}"; do
-	test_on "$release"
+
+# alone runs test_on in a process of its own.
+alone() (
+	failed=0
+	trap clean_up EXIT
+	trap 'exit 143' TERM
+	test_on "$1"
+	exit "$failed"
+)
+
+# Ctrl-C does not reach what runs in the background.
+trap 'trap "" TERM; kill 0; wait; exit 130' INT TERM
+status=0
+for ((i = 0; i < ${#chosen[@]}; i += 2)); do
+	running=()
+	for release in "${chosen[@]:i:2}"; do
+		alone "$release" &
+		running+=($!)
+	done
+	for pid in "${running[@]}"; do
+		wait "$pid" || status=1
+	done
 done
-exit "$failed"
+exit "$status"
