@@ -7,3 +7,5 @@
 DROP TABLE semel.key_versions;
 DROP FUNCTION semel.call_state_name(smallint);
 DROP TABLE semel.calls;
+ALTER TABLE semel.inbox_messages ALTER COLUMN payload SET COMPRESSION default;
+ALTER TABLE semel.inbox_messages RESET (toast_tuple_target);

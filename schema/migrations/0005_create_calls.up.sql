@@ -1,7 +1,10 @@
 -- semel: oldest-binary 1
 --
 -- Both edges of a payment service: calls to the outside, and the highest version
--- handled of each entity. New tables only, so nothing that runs is locked.
+-- handled of each entity. New tables, and for an instant a lock on the inbox: a payload
+-- of a few kilobytes stays in its row from then on, which is written and deleted once
+-- instead of twice, and is compressed in a tenth of the time where the server was
+-- built with LZ4.
 
 -- Wide and aligned columns first.
 CREATE TABLE semel.calls (
@@ -92,3 +95,13 @@ COMMENT ON COLUMN semel.key_versions.kind IS 'What the entity is, where a consum
 CREATE INDEX key_versions_consumer_id_idx
     ON semel.key_versions (consumer_id)
     WHERE gaps > 0;
+
+ALTER TABLE semel.inbox_messages SET (toast_tuple_target = 3072);
+
+DO $$
+BEGIN
+    ALTER TABLE semel.inbox_messages ALTER COLUMN payload SET COMPRESSION lz4;
+EXCEPTION
+    WHEN feature_not_supported THEN NULL; -- the default stays
+END
+$$;
