@@ -29,7 +29,7 @@ type Cause struct {
 
 // End has the message end with another outcome than [Processed], if what runs for
 // it returns nil: [Superseded] or [Skipped]. Any other is ignored. It may be called
-// while the handler runs, by its goroutine.
+// while the handler runs, by its goroutine; what prepares it decides nothing.
 func (c *Cause) End(outcome Outcome) {
 	if outcome == Superseded || outcome == Skipped {
 		c.outcome = outcome
