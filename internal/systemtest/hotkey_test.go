@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -61,7 +62,7 @@ func TestHotKey_ColdKeysDoNotWait(t *testing.T) {
 			}
 		}
 		return nil
-	}, inbox.Config{Workers: 2, QuickAttempts: 1_000_000, HandlerTimeout: 5 * patience})
+	}, inbox.Config{Workers: 2, QuickAttempts: 1_000_000, QuickDelay: 20 * time.Millisecond, QuickMaxDelay: 20 * time.Millisecond, HandlerTimeout: 5 * patience})
 	t.Cleanup(letGo)
 	b.awaitEffects(t, cold)
 	effects := b.effects(t)
