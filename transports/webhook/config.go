@@ -48,7 +48,8 @@ type Config struct {
 	Tolerance time.Duration
 
 	// Types, if set, are the types of message that are of interest. All others are
-	// answered as if they were stored, and are not.
+	// answered as if they were stored, and are not; what has none that can be read is
+	// stored.
 	Types []string
 
 	// Key, if set, returns the ordering key of a message, of which all else is known: a

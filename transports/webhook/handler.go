@@ -101,8 +101,8 @@ func (h *Handler) verified(r *http.Request, body []byte) (*handler.Message, endi
 	switch named := slices.Contains(h.cfg.Types, e.kind); {
 	case h.cfg.RequireLive && e.test:
 		return nil, notLive
-	case len(h.cfg.Types) > 0 && !named, e.greeting && !named:
-		return nil, ignored
+	case len(h.cfg.Types) > 0 && e.kind != "" && !named, e.greeting && !named:
+		return nil, ignored // what has no type that can be read is kept: a person must see it
 	}
 	return h.message(r.Header, body, e, signed), unknown
 }

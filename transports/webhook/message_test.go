@@ -261,3 +261,15 @@ func TestMessage_Stable(t *testing.T) {
 	require.Equal(t, string(first.Stable), string(again.Stable))
 	require.NotEqual(t, string(first.Payload), string(again.Payload))
 }
+
+// What a provider has signed and nobody can read is of no type, so nobody can say that
+// it is of no interest: it is kept for a person, and not answered as if it were.
+func TestMessage_UnreadableIsNotIgnored(t *testing.T) {
+	t.Parallel()
+
+	p := providers()[0]
+	msg := messageOf(t, p, p.preset(p.secrets[0]), webhook.Config{Types: []string{"charge.succeeded"}}, `{"id":"evt_1","type":`, nil)
+
+	require.Empty(t, msg.ID)
+	require.Equal(t, `{"id":"evt_1","type":`, string(msg.Payload))
+}
