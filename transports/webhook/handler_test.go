@@ -192,7 +192,7 @@ func TestHandler_Types(t *testing.T) {
 		{name: "OtherCase", provider: github, event: "Push", types: []string{"push"}},
 		{name: "Ping", provider: github, event: "ping"},
 		{name: "PingNamed", provider: github, event: "ping", types: []string{"ping"}, stored: true},
-		{name: "NoType", provider: stripe, types: []string{"charge.succeeded"}},
+		{name: "NoType", provider: stripe, types: []string{"charge.succeeded"}, stored: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
