@@ -116,7 +116,9 @@ func TestOutage_DependencyAway(t *testing.T) {
 		}()
 		if kind == onRabbitMQ {
 			require.Zero(t, b.broker.(*queue).consumers(t))
-			require.Equal(t, left, b.broker.left(t))
+			back := b.broker.left(t) // one that was given back as it was counted may have come since
+			require.GreaterOrEqual(t, back, left)
+			require.LessOrEqual(t, back, n-settled)
 			require.LessOrEqual(t, r.mostReturns(), 2)
 		} else {
 			require.GreaterOrEqual(t, b.broker.left(t), n-settled, "the records wait in the topic")
