@@ -65,7 +65,7 @@ type life struct {
 
 // Check compares the world with the model. It is called after each step.
 func (l *life) Check(t *rapid.T) {
-	require.Equal(t, l.promise.look().String(), l.world.look(t, l.promise).String())
+	require.Equal(t, l.promise.look().String(), l.world.look(t, l.promise).String(), "PROMISE BROKEN")
 }
 
 // born draws a new message.

@@ -91,6 +91,6 @@ func (b *testBundle) requireEffectsOnce(t *testing.T, n int) {
 	require.NoError(t, err)
 	wrong, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
-	require.Empty(t, wrong)
-	require.Equal(t, n, b.count(t, `SELECT count(*) FROM effects`))
+	require.Empty(t, wrong, "PROMISE BROKEN: effects of a message")
+	require.Equal(t, n, b.count(t, `SELECT count(*) FROM effects`), "PROMISE BROKEN: effects")
 }

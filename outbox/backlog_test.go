@@ -83,7 +83,7 @@ func (p *tally) requireAll(t *testing.T, n int) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	require.Empty(t, p.wrong)
+	require.Empty(t, p.wrong, "PROMISE BROKEN: order")
 	require.Equal(t, n, p.n)
 }
 

@@ -105,6 +105,7 @@ func requireOrder(t *testing.T, got []*handler.Message, total int) {
 	last := map[string]int64{}
 	for _, m := range got {
 		key := m.Origin.Topic + "/" + string(m.Key)
+		require.LessOrEqual(t, m.Version, last[key]+1, "PROMISE BROKEN: a gap in aggregate %s", key)
 		require.Equal(t, last[key]+1, m.Version, "aggregate %s", key)
 		last[key] = m.Version
 	}

@@ -62,7 +62,8 @@ test_on() {
 		postgres_start
 	)
 	if DATABASE_URL=$(cat "$state/postgres/url") SEMEL_SERVICES=required GOWORK=off \
-		go test -count=1 -timeout 10m "${packages[@]}" >"$state/test.out" 2>&1; then
+		scripts/gotest.sh "${packages[*]}" -count=1 -timeout 10m >"$state/test.out" 2>&1; then
+		grep '^FLAKY' "$state/test.out" || true
 		say "$1" "passed: ${packages[*]#./} ($((SECONDS - began)) s)"
 	else
 		cat "$state/test.out" >&2
@@ -86,6 +87,7 @@ done
 [ ${#chosen[@]} -gt 0 ] || fail "no such version: $*; there are ${releases[*]%%.*}"
 
 scripts/pgbouncer.sh
+scripts/tools.sh gotestsum
 umask 077
 mkdir -p .services/versions
 chmod 755 .services .services/versions

@@ -49,12 +49,12 @@ func setupEngine(t *testing.T) *testBundle {
 // requireOneEffect asserts that the provider and the handler have done it once.
 func (b *testBundle) requireOneEffect(t *testing.T) {
 	t.Helper()
-	require.Equal(t, 1, b.provider.effects())
+	require.Equal(t, 1, b.provider.effects(), "PROMISE BROKEN: effects at the provider")
 	rows, err := b.Pool.Query(t.Context(), `SELECT result FROM effects`)
 	require.NoError(t, err)
 	results, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
-	require.Equal(t, []string{"invoice 1"}, results)
+	require.Equal(t, []string{"invoice 1"}, results, "PROMISE BROKEN: effects here")
 }
 
 // A copy in another process waits for the call, spends none of its one attempt, and

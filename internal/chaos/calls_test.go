@@ -38,5 +38,6 @@ func TestChaos_Calls(t *testing.T) {
 	var lines bytes.Buffer
 	summary.Write(&lines)
 	t.Log("\n" + lines.String())
+	require.NotRegexp(t, `(lost|doubled|reordered|phantom)=[1-9]`, lines.String(), "PROMISE BROKEN")
 	require.NoError(t, summary.Err())
 }

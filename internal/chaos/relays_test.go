@@ -37,5 +37,6 @@ func TestChaos_Relays(t *testing.T) {
 	var lines bytes.Buffer
 	result.Write(&lines)
 	t.Log("\n" + lines.String())
+	require.NotRegexp(t, `(lost|doubled|reordered|phantom)=[1-9]`, lines.String(), "PROMISE BROKEN")
 	require.NoError(t, result.Failure())
 }

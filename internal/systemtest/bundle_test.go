@@ -227,9 +227,9 @@ func (b *testBundle) requireOneEffectEach(t *testing.T, names []string) {
 		}
 		delete(effects, name)
 	}
-	require.Empty(t, lost, "lost")
-	require.Empty(t, doubled, "took effect more than once")
-	require.Empty(t, slices.Collect(maps.Keys(effects)), "took effect and should not have")
+	require.Empty(t, lost, "PROMISE BROKEN: lost")
+	require.Empty(t, doubled, "PROMISE BROKEN: took effect more than once")
+	require.Empty(t, slices.Collect(maps.Keys(effects)), "PROMISE BROKEN: took effect and should not have")
 }
 
 // letters returns the dead letters by the name of their message.

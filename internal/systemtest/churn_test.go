@@ -168,5 +168,5 @@ func (b *testBundle) requireOrderInEachMember(t *testing.T) {
 	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM (
 		SELECT version, lag(version) OVER (PARTITION BY member, key ORDER BY seq) AS before FROM effects WHERE version >= 0
 	) AS pairs WHERE before >= version`).Scan(&disorder))
-	require.Zero(t, disorder, "messages of a key that took effect before an earlier one")
+	require.Zero(t, disorder, "PROMISE BROKEN: messages of a key that took effect before an earlier one")
 }

@@ -121,6 +121,6 @@ func (b *testBundle) requireOrder(t *testing.T, sent []*handler.Message) {
 	})
 	require.NoError(t, err)
 	for key := range want {
-		require.Equal(t, want[key], got[key], "the order of key %q", key)
+		require.Equal(t, want[key], got[key], "PROMISE BROKEN: the order of key %q", key)
 	}
 }
