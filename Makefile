@@ -34,6 +34,9 @@ FOR    ?= 5s
 SOAK_FOR  ?= 1h
 SOAK_RATE ?= 300
 
+# Flags of the ledger in make examples, which takes a minute of its own.
+LEDGER ?=
+
 # How long make fuzz feeds each target, and what narrows it.
 FUZZ_FOR ?= 1m
 NAME     ?=
@@ -55,10 +58,15 @@ test: services-up ## run all tests against real services, with -race, and the ex
 	@$(with_services) scripts/gotest.sh '$(PKG)' -race -count=1 -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(RUN)'
 	@echo "examples"
 	@go -C examples vet ./...
-	@go -C examples test -count=1 -timeout $(TIMEOUT) ./...
+	@cd examples && ../scripts/gotest.sh ./... -count=1 -timeout $(TIMEOUT)
 	@echo "bench"
 	@go -C bench vet ./...
-	@$(with_services) go -C bench test -count=1 -timeout $(TIMEOUT) ./...
+	@$(with_services) bash -c 'cd bench && ../scripts/gotest.sh ./... -count=1 -timeout $(TIMEOUT)'
+
+.PHONY: examples
+examples: services-up ## run the six examples on what they bring along, then on real services (LEDGER='-rate 6500 -for 60s')
+	@LEDGER='$(LEDGER)' scripts/examples.sh embedded
+	@$(with_services) LEDGER='$(LEDGER)' scripts/examples.sh real
 
 .PHONY: test-versions
 test-versions: ## run the tests of all that speaks SQL on PostgreSQL 14 to 18 (VERSIONS="14 18")
