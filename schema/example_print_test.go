@@ -34,7 +34,7 @@ func ExampleGrants() {
 		log.Fatal(err)
 	}
 	// Output:
-	// -- What the operator needs, at schema version 5.
+	// -- What the operator needs, at schema version 6.
 	// GRANT USAGE ON SCHEMA "semel" TO "oncall";
 	// GRANT SELECT ON "semel".schema_migrations TO "oncall";
 	// GRANT SELECT ON "semel".consumers TO "oncall";

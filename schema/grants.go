@@ -27,6 +27,10 @@ const (
 
 	// Relay publishes events, and purges what was published.
 	Relay Role = "relay"
+
+	// Writer writes events and does nothing else: a service without a consumer, or
+	// one in another language that calls outbox_write.
+	Writer Role = "writer"
 )
 
 // ErrRole is returned by [Grants] for a part that there is not, and for a name
@@ -51,7 +55,7 @@ func Grants(w io.Writer, schemaName string, role Role, name string) error {
 	fmt.Fprintf(&b, "-- What the %s needs, at schema version %d.\n", role, Version)
 	rights, ok := rightsOf[role]
 	if !ok {
-		return fmt.Errorf("%w %q: it is %s, %s or %s", ErrRole, role, Application, Operator, Relay)
+		return fmt.Errorf("%w %q: it is %s, %s, %s or %s", ErrRole, role, Application, Operator, Relay, Writer)
 	}
 	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", quote(schemaName), quoted)
 	for _, r := range rights {
@@ -99,6 +103,18 @@ var rightsOf = map[Role][]right{
 		{privileges: "DELETE", object: "dead_letters", unchecked: true},
 		{privileges: "UPDATE (purged_before, purging_at, settings, settings_at)", object: "consumers", unchecked: true},
 		execute("shard(text, text)"),
+		execute("outbox_new_id()"),
+		execute("outbox_lock(text, text)"),
+		execute("outbox_write(text, text, text, jsonb, jsonb, uuid, bigint)"),
+		execute("outbox_write_bytes(text, text, text, bytea, jsonb, uuid, bigint)"),
+	},
+	Writer: {
+		{privileges: "INSERT", object: "outbox"},
+		execute("shard(text, text)"),
+		execute("outbox_new_id()"),
+		execute("outbox_lock(text, text)"),
+		execute("outbox_write(text, text, text, jsonb, jsonb, uuid, bigint)"),
+		execute("outbox_write_bytes(text, text, text, bytea, jsonb, uuid, bigint)"),
 	},
 	Relay: {
 		{privileges: "SELECT", object: "schema_migrations", unchecked: true},

@@ -34,7 +34,7 @@ func as(t *testing.T, db *pgtest.DB, flag string) *pgtest.DB {
 func TestMigrateGrants(t *testing.T) {
 	t.Parallel()
 
-	r := semel(t, "", "migrate", "grants", "-application", "shop", "-operator", `on "call`, "-relay", "shop_relay")
+	r := semel(t, "", "migrate", "grants", "-application", "shop", "-operator", `on "call`, "-relay", "shop_relay", "-writer", "legacy")
 	require.Zero(t, r.code, r.stderr)
 	requireGolden(t, "grants.txt", r.stdout)
 }

@@ -199,6 +199,7 @@ func migrateGrants(_ context.Context, c *call) error {
 		{role: schema.Application, does: "runs consumers and writes events"},
 		{role: schema.Operator, does: "looks at what was handled, what is dead and what is to be published"},
 		{role: schema.Relay, does: "publishes events"},
+		{role: schema.Writer, does: "writes events and does nothing else"},
 	}
 	for i, p := range parts {
 		parts[i].name = c.flags.String(string(p.role), "", "the `role` that "+p.does)
@@ -216,7 +217,7 @@ func migrateGrants(_ context.Context, c *call) error {
 		}
 	}
 	if sql.Len() == 0 {
-		return c.usage("name a database role: -application, -operator or -relay")
+		return c.usage("name a database role: -application, -operator, -relay or -writer")
 	}
 	_, err := io.WriteString(c.stdout, sql.String())
 	return err

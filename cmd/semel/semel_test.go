@@ -157,7 +157,7 @@ func TestCommandLine_Refused(t *testing.T) {
 		{name: "UpTooFar", args: []string{"migrate", "up", "-to", "99"}, code: 2, want: "-to 99: the versions to go up to are 1 to 5"},
 		{name: "DownWithoutTarget", args: []string{"migrate", "down", "-yes"}, code: 2, want: "say with -to how far to go down"},
 		{name: "PrintWrongWay", args: []string{"migrate", "print", "-from", "1", "-to", "0"}, code: 2, want: "there is no way up from version 1 to 0"},
-		{name: "GrantsToNobody", args: []string{"migrate", "grants"}, code: 2, want: "name a database role: -application, -operator or -relay"},
+		{name: "GrantsToNobody", args: []string{"migrate", "grants"}, code: 2, want: "name a database role: -application, -operator, -relay or -writer"},
 		{name: "GrantsToEverybody", args: []string{"migrate", "grants", "-operator", "public"}, code: 2, want: `-operator: impossible role "public"`},
 		{name: "ShowWithoutID", args: []string{"dlq", "show"}, code: 2, want: "needs one argument"},
 		{name: "ShowBadID", args: []string{"dlq", "show", "evt_1"}, code: 2, want: `"evt_1" is no id of a dead letter`},
