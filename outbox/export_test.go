@@ -26,3 +26,6 @@ func Purges(ctx context.Context, r *Relay) { r.newRun(ctx).purge(ctx) }
 func TakePurgeTurn(ctx context.Context, r *Relay, every time.Duration) (bool, error) {
 	return r.takePurgeTurn(ctx, NewStore(r.cfg.Schema), every)
 }
+
+// DraftName is the name under which a folder's object is written.
+func DraftName(name string, data []byte) string { return draftName(name, data) }
