@@ -87,9 +87,9 @@ type result struct {
 	attemptsInOutage int64
 }
 
-// ok reports that each order has one invoice or is in front of a person, and that
+// OK reports that each order has one invoice or is in front of a person, and that
 // the maintenance cost nobody an attempt.
-func (r result) ok() bool {
+func (r result) OK() bool {
 	return r.missing == 0 && r.lost == 0 && r.doubled == 0 && r.attemptsInOutage == 0
 }
 

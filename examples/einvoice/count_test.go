@@ -13,7 +13,6 @@ import (
 // The sum of a run must show every way in which it can be wrong.
 func TestCountOrders(t *testing.T) {
 	t.Parallel()
-	url := withDatabase(t)
 
 	// o1 has its invoice, o2 was cancelled and has a credit note too, o3 is dead for
 	// its tax number, and so is o4, whose credit note waits behind its invoice.
@@ -66,16 +65,16 @@ func TestCountOrders(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, url)
-			b.exec(t, wellDone)
+			b := setup(t)
+			b.Exec(t, wellDone)
 			ledger := done
 			if tt.also != nil {
 				ledger = append(ledger[:len(ledger):len(ledger)], *tt.also)
 			}
-			require.NoError(t, storeEffects(t.Context(), b.pool, map[string][]provider.Entry{variantQuery: ledger}))
-			b.exec(t, tt.plant)
+			require.NoError(t, storeEffects(t.Context(), b.Pool, map[string][]provider.Entry{variantQuery: ledger}))
+			b.Exec(t, tt.plant)
 
-			counted, err := countOrders(t.Context(), b.pool, b.schema, orders)
+			counted, err := countOrders(t.Context(), b.Pool, b.Name, orders)
 
 			require.NoError(t, err)
 			sum := result{counts: counted}
@@ -83,7 +82,7 @@ func TestCountOrders(t *testing.T) {
 			require.Equal(t, tt.missing, sum.missing, "%s", sum)
 			require.Equal(t, tt.lost, sum.lost, "%s", sum)
 			require.Equal(t, tt.doubled, sum.doubled, "%s", sum)
-			require.Equal(t, tt.missing+tt.lost+tt.doubled == 0, sum.ok(), "%s", sum)
+			require.Equal(t, tt.missing+tt.lost+tt.doubled == 0, sum.OK(), "%s", sum)
 		})
 	}
 }
@@ -91,7 +90,6 @@ func TestCountOrders(t *testing.T) {
 // Attempts that an outage cost must show, those of before must not.
 func TestAttemptsIn(t *testing.T) {
 	t.Parallel()
-	url := withDatabase(t)
 	began := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	known := began.Add(time.Second)
 	before, between, after := began.Add(-time.Second), began.Add(time.Millisecond), known.Add(time.Second)
@@ -114,23 +112,23 @@ func TestAttemptsIn(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, url)
+			b := setup(t)
 			consumer := erpName
 			if tt.consumer != "" {
 				consumer = senderPrefix + tt.consumer
 			}
-			require.NoError(t, dedup.NewStore(b.schema).Register(t.Context(), b.pool, consumer))
+			require.NoError(t, dedup.NewStore(b.Name).Register(t.Context(), b.Pool, consumer))
 			id := dedup.ConsumerID(consumer)
-			b.exec(t, `INSERT INTO semel.inbox_messages (consumer_id, message_id, attempts, first_failed_at, last_failed_at) VALUES ($1, gen_random_uuid(), $2, $3, $4)`,
+			b.Exec(t, `INSERT INTO semel.inbox_messages (consumer_id, message_id, attempts, first_failed_at, last_failed_at) VALUES ($1, gen_random_uuid(), $2, $3, $4)`,
 				id, tt.attempts, tt.first, tt.last)
-			b.exec(t, `INSERT INTO semel.dead_letters (consumer_id, message_id, message_text, reason, attempts, first_failed_at, last_failed_at) VALUES ($1, gen_random_uuid(), 'x', 'exhausted', $2, $3, $4)`,
+			b.Exec(t, `INSERT INTO semel.dead_letters (consumer_id, message_id, message_text, reason, attempts, first_failed_at, last_failed_at) VALUES ($1, gen_random_uuid(), 'x', 'exhausted', $2, $3, $4)`,
 				id, tt.attempts, tt.first, tt.last)
 
-			n, err := attemptsIn(t.Context(), b.pool, b.schema, began, known)
+			n, err := attemptsIn(t.Context(), b.Pool, b.Name, began, known)
 
 			require.NoError(t, err)
 			require.Equal(t, 2*tt.want, n)
-			require.Equal(t, n == 0, result{attemptsInOutage: n}.ok())
+			require.Equal(t, n == 0, result{attemptsInOutage: n}.OK())
 		})
 	}
 }

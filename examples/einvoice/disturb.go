@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/examples/internal/crew"
+	"github.com/semel-go/semel/examples/internal/example"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -20,38 +21,27 @@ const (
 )
 
 func (r *run) disturb(ctx context.Context, c *crew.Crew) error {
-	for _, step := range []struct {
-		after time.Duration
-		do    func() error
-	}{
-		{firstKill, func() error { return r.kill(ctx, c, senders()[0]) }},
-		{toThere, func() error { return r.maintain(ctx) }},
-		{secondKill, func() error { return r.kill(ctx, c, senders()[1]) }},
-	} {
-		if err := wait(ctx, step.after); err != nil {
-			return err
-		}
-		if err := step.do(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return example.InTurn(ctx,
+		example.Step{After: firstKill, Do: func() error { return r.kill(ctx, c, senders()[0]) }},
+		example.Step{After: toThere, Do: func() error { return r.maintain(ctx) }},
+		example.Step{After: secondKill, Do: func() error { return r.kill(ctx, c, senders()[1]) }},
+	)
 }
 
 // kill kills a sender with SIGKILL while calls are under way.
 func (r *run) kill(ctx context.Context, c *crew.Crew, name string) error {
 	for deadline := time.Now().Add(killPatient); time.Now().Before(deadline); {
 		var inHand int
-		err := r.pool.QueryRow(ctx, schema.Qualify(`SELECT count(*) FROM semel.calls WHERE lease_until > clock_timestamp()`, r.name)).Scan(&inHand)
+		err := r.Pool.QueryRow(ctx, schema.Qualify(`SELECT count(*) FROM semel.calls WHERE lease_until > clock_timestamp()`, r.Schema)).Scan(&inHand)
 		if err != nil {
 			return fmt.Errorf("look for calls under way: %w", err)
 		}
 		if inHand >= len(senders()) {
 			r.kills++
-			r.say("%s killed with SIGKILL, %d calls under way in all senders; another process takes its place", name, inHand)
+			r.Say("%s killed with SIGKILL, %d calls under way in all senders; another process takes its place", name, inHand)
 			return c.Replace(name, func() {})
 		}
-		if err := wait(ctx, 5*time.Millisecond); err != nil {
+		if err := example.Wait(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -62,24 +52,24 @@ func (r *run) kill(ctx context.Context, c *crew.Crew, name string) error {
 func (r *run) maintain(ctx context.Context) error {
 	ends := time.Now().Add(r.maintenance)
 	var began time.Time
-	if err := r.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&began); err != nil {
+	if err := r.Pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&began); err != nil {
 		return fmt.Errorf("look at the database's clock: %w", err)
 	}
 	if err := r.providers.maintain(ctx, r.maintenance); err != nil {
 		return err
 	}
-	r.say("the providers are down for maintenance now, for %s; orders are confirmed all the same, their documents wait", r.maintenance)
+	r.Say("the providers are down for maintenance now, for %s; orders are confirmed all the same, their documents wait", r.maintenance)
 	known, err := r.allKnow(ctx, began, ends.Add(-r.maintenance/2))
 	if err != nil {
 		return err
 	}
-	if err := wait(ctx, time.Until(ends)-50*time.Millisecond); err != nil { // while all wait, nothing is gone
+	if err := example.Wait(ctx, time.Until(ends)-50*time.Millisecond); err != nil { // while all wait, nothing is gone
 		return err
 	}
-	if r.attemptsInOutage, err = attemptsIn(ctx, r.pool, r.name, began, known); err != nil {
+	if r.attemptsInOutage, err = attemptsIn(ctx, r.Pool, r.Schema, began, known); err != nil {
 		return err
 	}
-	r.say("the maintenance is over; it has cost %d attempts", r.attemptsInOutage)
+	r.Say("the maintenance is over; it has cost %d attempts", r.attemptsInOutage)
 	return nil
 }
 
@@ -90,7 +80,7 @@ func (r *run) allKnow(ctx context.Context, began, patience time.Time) (known tim
 	gates := len(senders()) * len(r.providers.accounts)
 	for time.Now().Before(patience) {
 		var away int
-		err := r.pool.QueryRow(ctx, `
+		err := r.Pool.QueryRow(ctx, `
 			SELECT count(*) FILTER (WHERE away), clock_timestamp()
 			FROM (SELECT DISTINCT ON (sender, provider) away FROM gates ORDER BY sender, provider, seq DESC) AS latest`).Scan(&away, &known)
 		if err != nil {
@@ -99,7 +89,7 @@ func (r *run) allKnow(ctx context.Context, began, patience time.Time) (known tim
 		if away == gates {
 			return known, nil
 		}
-		if err := wait(ctx, 20*time.Millisecond); err != nil {
+		if err := example.Wait(ctx, 20*time.Millisecond); err != nil {
 			return known, err
 		}
 	}
@@ -109,15 +99,15 @@ func (r *run) allKnow(ctx context.Context, began, patience time.Time) (known tim
 // tellGates prints which senders have begun to wait for their provider, or go on,
 // after the news of number last.
 func (r *run) tellGates(ctx context.Context, last int64) (int64, error) {
-	rows, err := r.pool.Query(ctx, `SELECT seq, sender, provider, away FROM gates WHERE seq > $1 ORDER BY seq`, last)
+	rows, err := r.Pool.Query(ctx, `SELECT seq, sender, provider, away FROM gates WHERE seq > $1 ORDER BY seq`, last)
 	if err == nil {
 		var sender, provider string
 		var away bool
 		_, err = pgx.ForEachRow(rows, []any{&last, &sender, &provider, &away}, func() error {
 			if away {
-				r.say("%s finds provider %q away: its breaker opens, what needs it waits", sender, provider)
+				r.Say("%s finds provider %q away: its breaker opens, what needs it waits", sender, provider)
 			} else {
-				r.say("%s finds provider %q back", sender, provider)
+				r.Say("%s finds provider %q back", sender, provider)
 			}
 			return nil
 		})
@@ -126,13 +116,4 @@ func (r *run) tellGates(ctx context.Context, last int64) (int64, error) {
 		return last, fmt.Errorf("look which senders wait: %w", err)
 	}
 	return last, nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -24,7 +24,7 @@ var atProvider = regexp.MustCompile(`idempotency keys: (\d+) calls and (\d+) que
 
 func TestEInvoice(t *testing.T) {
 	t.Parallel()
-	p := programtest.Start(t, builds.Build(t, ""))
+	p := programtest.Start(t, program.Build(t, ""))
 
 	output, status := p.End(t)
 
@@ -69,7 +69,7 @@ func number(t *testing.T, text string) int {
 // its own, and the provider takes it for another call.
 func TestEInvoice_TellsDoubles(t *testing.T) {
 	t.Parallel()
-	p := programtest.Start(t, builds.Build(t, "plant_new_key_per_attempt"), "-variant", "keys", "-n", "120", "-maintenance", "2s")
+	p := programtest.Start(t, program.Build(t, "plant_new_key_per_attempt"), "-variant", "keys", "-n", "120", "-maintenance", "2s")
 
 	output, status := p.End(t)
 
@@ -88,7 +88,7 @@ func TestEInvoice_InputAndKeep(t *testing.T) {
 {"id":"a2","customer":"Lyon","tax_number":"FR123","amount":100,"card":"declined"}
 {"id":"a2","customer":"Lyon","tax_number":"FR123","amount":100,"card":"declined"}
 {"id":"a3","customer":"Jena","tax_number":"DE123","amount":5}`), 0o600))
-	p := programtest.Start(t, builds.Build(t, ""), "-input", file, "-maintenance", "2s", "-keep")
+	p := programtest.Start(t, program.Build(t, ""), "-input", file, "-maintenance", "2s", "-keep")
 
 	output := p.Until(t, "RESULT")
 
@@ -125,7 +125,7 @@ func TestEInvoice_Refuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, builds.Build(t, ""), tt.args...)
+			p := programtest.Start(t, program.Build(t, ""), tt.args...)
 
 			_, status := p.End(t)
 
@@ -141,7 +141,7 @@ func TestEInvoice_LeavesNothing(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Killed": syscall.SIGKILL, "CtrlC": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, builds.Build(t, ""))
+			p := programtest.Start(t, program.Build(t, ""))
 			folder := regexp.MustCompile(`ledger files are in (\S+)`).FindStringSubmatch(p.Until(t, "killed with SIGKILL"))
 			require.Len(t, folder, 2)
 			t.Cleanup(func() { _ = os.RemoveAll(folder[1]) })

@@ -8,47 +8,67 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
+	"io"
 
-	"github.com/semel-go/semel/examples/internal/crew"
-	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/examples/internal/example"
 )
 
 func main() {
-	switch args := os.Args[1:]; {
-	case database.Supervise():
-		return
-	case len(args) > 0 && args[0] == providerPart:
-		exit(playProvider(args[1:]))
-		return
-	case len(args) == 1 && partOf(args[0]) != nil:
-		var c partConfig
-		exit(crew.Play(os.Stdin, &c, func(ctx context.Context) error { return partOf(args[0])(ctx, c) }))
-		return
-	}
-	// A reader of our output that leaves (head, less) must not keep us from
-	// cleaning up.
-	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends us at once
-	err := runExample(ctx, os.Args[1:], os.Stdout)
-	stop()
-	exit(err)
+	example.Main(example.Program{
+		Name: "einvoice",
+		Run:  runExample,
+		Parts: map[string]example.Part{
+			relayPart:    example.Plays(runRelay),
+			servicesPart: example.Plays(runServices),
+			senderPart:   example.Plays(runSender),
+			providerPart: playProvider,
+		},
+	})
 }
 
-// exit ends the program if err says so.
-func exit(err error) {
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "einvoice:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "einvoice:", err)
-		os.Exit(1)
+// run is one run of the example.
+type run struct {
+	*example.Run
+	options
+
+	orders           []order
+	providers        *providers
+	kills            int
+	attemptsInOutage int64
+}
+
+// runExample has the orders confirmed, and tells what became of them.
+func runExample(ctx context.Context, args []string, out io.Writer) (err error) {
+	o, err := parseOptions(args, out)
+	if err != nil {
+		return err
 	}
+	r := &run{options: o}
+	if r.orders, err = o.readOrders(); err != nil {
+		return err
+	}
+	r.Run, err = example.Open(ctx, out, example.Setup{
+		Options:     o.Options,
+		Name:        "einvoice",
+		Tables:      tablesSQL,
+		Connections: 4,
+		Consumers:   topicConsumers(),
+		Look: []string{
+			"go run ./cmd/semel dlq list -schema SCHEMA",
+			"go run ./cmd/semel calls list -state all -schema SCHEMA",
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close(ctx)) }()
+	if r.providers, err = startProviders(r.variant); err != nil {
+		return err
+	}
+	defer r.providers.close()
+	r.Say("providers of documents, each a process; their ledger files are in %s", r.providers.folder)
+	if err := r.work(ctx); err != nil {
+		return err
+	}
+	return r.report(ctx)
 }

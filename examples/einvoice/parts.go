@@ -3,15 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/examples/internal/example"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 	"github.com/semel-go/semel/outbox"
@@ -36,36 +34,15 @@ const (
 	providerPart = "__provider"
 )
 
-// partOf returns what a process of this argument does, or nil for the example itself.
-func partOf(arg string) func(context.Context, partConfig) error {
-	switch arg {
-	case relayPart:
-		return runRelay
-	case servicesPart:
-		return runServices
-	case senderPart:
-		return runSender
-	}
-	return nil
-}
-
 // partConfig is what each process is told.
 type partConfig struct {
-	Name        string
-	DatabaseURL string
-	Schema      string
-	Brokers     []string
-	Topic       string
-	Accounts    []account
-}
-
-func (c partConfig) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, nil)).With(slog.String("process", c.Name))
+	example.Services
+	Accounts []account
 }
 
 // runRelay publishes what is in the outbox.
 func runRelay(ctx context.Context, c partConfig) error {
-	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, 5)
+	pool, err := c.Pool(ctx, 5)
 	if err != nil {
 		return err
 	}
@@ -76,7 +53,7 @@ func runRelay(ctx context.Context, c partConfig) error {
 	}
 	defer client.Close()
 	relay, err := outbox.NewRelay(pool, kafka.NewPublisher(client).To(c.Topic), outbox.RelayConfig{
-		Schema: c.Schema, Name: c.Name, Poll: 200 * time.Millisecond, Logger: c.logger(),
+		Schema: c.Schema, Name: c.Name, Poll: 200 * time.Millisecond, Logger: c.Logger(),
 	})
 	if err != nil {
 		return err
@@ -86,7 +63,7 @@ func runRelay(ctx context.Context, c partConfig) error {
 
 // runServices runs the consumers of the topic, each with its own claims.
 func runServices(ctx context.Context, c partConfig) error {
-	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, 10)
+	pool, err := c.Pool(ctx, 10)
 	if err != nil {
 		return err
 	}
@@ -103,14 +80,14 @@ func runServices(ctx context.Context, c partConfig) error {
 		erpName:     {paymentFailed: handler.JSON(erp{events}.cancel)},
 	} {
 		in, err := inbox.New(pool, consumer, handler.Mux(routes, handler.Skip), inbox.Config{
-			Schema: c.Schema, Workers: 2, DrainTimeout: 5 * time.Second, DeadLetterOwner: "erp-team", Logger: c.logger(),
+			Schema: c.Schema, Workers: 2, DrainTimeout: 5 * time.Second, DeadLetterOwner: "erp-team", Logger: c.Logger(),
 		})
 		if err != nil {
 			return errors.Join(err, g.Wait())
 		}
 		g.Go(func() error {
 			return in.Run(ctx, kafka.NewSource(
-				kafka.SourceConfig{Group: c.Topic + "." + consumer, Topics: []string{c.Topic}, DrainTimeout: 4 * time.Second, Logger: c.logger()},
+				kafka.SourceConfig{Group: c.Group(consumer), Topics: []string{c.Topic}, DrainTimeout: 4 * time.Second, Logger: c.Logger()},
 				kgo.SeedBrokers(c.Brokers...), kgo.FetchMaxWait(250*time.Millisecond)))
 		})
 	}
@@ -121,7 +98,7 @@ func runServices(ctx context.Context, c partConfig) error {
 func newAdapter(pool *pgxpool.Pool, c partConfig) (adapter, error) {
 	senders := make(map[string]*inbox.Inbox)
 	for _, a := range c.Accounts {
-		in, err := newSenderInbox(pool, c, newAPI(a, c.logger()))
+		in, err := newSenderInbox(pool, c, newAPI(a, c.Logger()))
 		if err != nil {
 			return adapter{}, err
 		}

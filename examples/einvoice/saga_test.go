@@ -16,7 +16,6 @@ const events = `SELECT concat_ws(' ', aggregatetype, aggregateid, type) FROM sem
 // own, all in one conversation, and each once however often its message comes.
 func TestSaga(t *testing.T) {
 	t.Parallel()
-	url := withDatabase(t)
 
 	tests := []struct {
 		name     string
@@ -39,11 +38,11 @@ func TestSaga(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, url)
+			b := setup(t)
 			account, _, _ := serveProvider(t, true)
-			a, err := newAdapter(b.pool, b.config(account))
+			a, err := newAdapter(b.Pool, b.config(account))
 			require.NoError(t, err)
-			writer := outbox.NewWriter(b.schema)
+			writer := outbox.NewWriter(b.Name)
 			adapter := b.consumer(t, adapterName, handler.Mux(map[string]handler.Func{
 				orderConfirmed: a.request(order.invoice), orderCancelled: a.request(order.creditNote),
 			}, handler.Skip))
@@ -52,26 +51,26 @@ func TestSaga(t *testing.T) {
 			o := order{ID: "o1", Customer: "Wolf, Jena", TaxNumber: "DE123", Amount: 100, Card: tt.card}
 
 			for range 2 { // all comes twice
-				require.NoError(t, erp{writer}.confirm(t.Context(), b.pool, o))
+				require.NoError(t, erp{writer}.confirm(t.Context(), b.Pool, o))
 				for told, all := 0, 1; told < all; told++ {
-					kinds := b.texts(t, `SELECT type FROM semel.outbox ORDER BY seq`)
-					ids := b.texts(t, `SELECT id::text FROM semel.outbox ORDER BY seq`)
-					payloads := b.texts(t, `SELECT convert_from(payload, 'UTF8') FROM semel.outbox ORDER BY seq`)
+					kinds := b.Texts(t, `SELECT type FROM semel.outbox ORDER BY seq`)
+					ids := b.Texts(t, `SELECT id::text FROM semel.outbox ORDER BY seq`)
+					payloads := b.Texts(t, `SELECT convert_from(payload, 'UTF8') FROM semel.outbox ORDER BY seq`)
 					for _, in := range []*inbox.Inbox{adapter, cashier, shop} {
 						_, err := in.Process(t.Context(), &handler.Message{ID: ids[told], Type: kinds[told], CorrelationID: o.ID, Payload: []byte(payloads[told])})
 						require.NoError(t, err)
 					}
-					all = len(b.texts(t, events))
+					all = len(b.Texts(t, events))
 				}
 			}
 
-			require.Equal(t, tt.events, b.texts(t, events))
-			require.Equal(t, []string{"o1"}, b.texts(t, `SELECT DISTINCT correlation_id FROM semel.outbox`))
-			require.Equal(t, []string{tt.payment}, b.texts(t, `SELECT status FROM payments`))
-			require.Equal(t, []string{tt.status}, b.texts(t, `SELECT status FROM orders`))
-			require.Equal(t, tt.requests, b.texts(t, `SELECT number || ' ' || (payload ->> 'amount') FROM invoice_requests ORDER BY number`))
-			require.Equal(t, tt.requests, b.texts(t, `SELECT message_text || ' ' || (convert_from(payload, 'UTF8')::jsonb ->> 'amount') FROM semel.inbox_messages ORDER BY message_text`))
-			require.Empty(t, b.texts(t, `SELECT reason FROM semel.dead_letters`))
+			require.Equal(t, tt.events, b.Texts(t, events))
+			require.Equal(t, []string{"o1"}, b.Texts(t, `SELECT DISTINCT correlation_id FROM semel.outbox`))
+			require.Equal(t, []string{tt.payment}, b.Texts(t, `SELECT status FROM payments`))
+			require.Equal(t, []string{tt.status}, b.Texts(t, `SELECT status FROM orders`))
+			require.Equal(t, tt.requests, b.Texts(t, `SELECT number || ' ' || (payload ->> 'amount') FROM invoice_requests ORDER BY number`))
+			require.Equal(t, tt.requests, b.Texts(t, `SELECT message_text || ' ' || (convert_from(payload, 'UTF8')::jsonb ->> 'amount') FROM semel.inbox_messages ORDER BY message_text`))
+			require.Empty(t, b.Texts(t, `SELECT reason FROM semel.dead_letters`))
 		})
 	}
 }
@@ -79,12 +78,12 @@ func TestSaga(t *testing.T) {
 // An order that is cancelled already, or that never was, is nobody's to cancel.
 func TestERP_CancelsNothing(t *testing.T) {
 	t.Parallel()
-	b := setup(t, withDatabase(t))
-	shop := b.consumer(t, erpName, handler.JSON(erp{outbox.NewWriter(b.schema)}.cancel))
+	b := setup(t)
+	shop := b.consumer(t, erpName, handler.JSON(erp{outbox.NewWriter(b.Name)}.cancel))
 
 	outcome, err := shop.Process(t.Context(), &handler.Message{ID: "e1", Payload: []byte(`{"id":"o1"}`)})
 
 	require.NoError(t, err)
 	require.Equal(t, handler.Dead, outcome)
-	require.Empty(t, b.texts(t, events))
+	require.Empty(t, b.Texts(t, events))
 }

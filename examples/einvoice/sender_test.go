@@ -37,38 +37,37 @@ func serveProvider(t *testing.T, keys bool, script ...provider.Fault) (a account
 // we know it: with idempotency keys and without.
 func TestSender_Faults(t *testing.T) {
 	t.Parallel()
-	url := withDatabase(t)
 
 	for _, keys := range []bool{false, true} {
 		for _, fault := range append(provider.AllFaults(), "") {
 			t.Run(map[bool]string{false: "query", true: "keys"}[keys]+"/"+string(fault), func(t *testing.T) {
 				t.Parallel()
-				b := setup(t, url)
+				b := setup(t)
 				account, p, stopProvider := serveProvider(t, keys, fault)
-				a, err := newAdapter(b.pool, b.config(account))
+				a, err := newAdapter(b.Pool, b.config(account))
 				require.NoError(t, err)
-				in, err := newSenderInbox(b.pool, b.config(account), newAPI(account, slog.New(slog.DiscardHandler)))
+				in, err := newSenderInbox(b.Pool, b.config(account), newAPI(account, slog.New(slog.DiscardHandler)))
 				require.NoError(t, err)
 				o := order{ID: "o1", TaxNumber: "DE123", Amount: 100}
 				event, err := o.event("order", orderConfirmed)
 				require.NoError(t, err)
 				_, err = b.consumer(t, adapterName, a.request(order.invoice)).Process(t.Context(), &handler.Message{ID: "e1", CorrelationID: o.ID, Payload: event.Payload})
 				require.NoError(t, err)
-				require.Equal(t, []string{"PENDING"}, b.texts(t, `SELECT status FROM invoice_requests`))
+				require.Equal(t, []string{"PENDING"}, b.Texts(t, `SELECT status FROM invoice_requests`))
 
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- in.Work(ctx) }()
 				require.Eventually(t, func() bool {
-					return len(b.texts(t, `SELECT number FROM invoice_requests WHERE status = 'SENT'`)) == 1
+					return len(b.Texts(t, `SELECT number FROM invoice_requests WHERE status = 'SENT'`)) == 1
 				}, time.Minute, 20*time.Millisecond)
 				stop()
 				require.NoError(t, <-ended)
 				stopProvider() // late work counts too
 
 				require.Equal(t, 1, p.Counts().Effects)
-				require.Equal(t, []string{"inv_000001"}, b.texts(t, `SELECT provider_id FROM invoice_requests`))
-				require.Empty(t, b.texts(t, `SELECT reason FROM semel.dead_letters`))
+				require.Equal(t, []string{"inv_000001"}, b.Texts(t, `SELECT provider_id FROM invoice_requests`))
+				require.Empty(t, b.Texts(t, `SELECT reason FROM semel.dead_letters`))
 			})
 		}
 	}
@@ -78,9 +77,9 @@ func TestSender_Faults(t *testing.T) {
 // they are and whom to ask.
 func TestSender_Refused(t *testing.T) {
 	t.Parallel()
-	b := setup(t, withDatabase(t))
+	b := setup(t)
 	account, p, _ := serveProvider(t, false)
-	in, err := newSenderInbox(b.pool, b.config(account), newAPI(account, slog.New(slog.DiscardHandler)))
+	in, err := newSenderInbox(b.Pool, b.config(account), newAPI(account, slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 
 	outcome, err := in.Process(t.Context(), &handler.Message{ID: "INV-o1", CorrelationID: "o1", Payload: []byte(`{"number":"INV-o1","tax_number":"de 1","amount":1}`)})
@@ -88,7 +87,7 @@ func TestSender_Refused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, handler.Dead, outcome)
 	require.Equal(t, []string{"INV-o1 permanent 1 o1 billing"},
-		b.texts(t, `SELECT concat_ws(' ', message_text, reason, attempts, correlation_id, owner) FROM semel.dead_letters`))
+		b.Texts(t, `SELECT concat_ws(' ', message_text, reason, attempts, correlation_id, owner) FROM semel.dead_letters`))
 	require.Equal(t, 1, p.Counts().Calls)
 	require.Zero(t, p.Counts().Effects)
 }
@@ -96,9 +95,9 @@ func TestSender_Refused(t *testing.T) {
 // Who does not know of a request must not note that it was sent.
 func TestSender_NotRequested(t *testing.T) {
 	t.Parallel()
-	b := setup(t, withDatabase(t))
+	b := setup(t)
 	account, _, _ := serveProvider(t, true)
-	in, err := newSenderInbox(b.pool, b.config(account), newAPI(account, slog.New(slog.DiscardHandler)))
+	in, err := newSenderInbox(b.Pool, b.config(account), newAPI(account, slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 
 	outcome, err := in.Process(t.Context(), &handler.Message{ID: "INV-o1", Payload: []byte(`{"number":"INV-o1","amount":1}`)})

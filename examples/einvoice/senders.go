@@ -10,21 +10,20 @@ import (
 
 	"github.com/semel-go/semel/breaker"
 	"github.com/semel-go/semel/dedup/calls"
-	"github.com/semel-go/semel/examples/internal/database"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 )
 
 // runSender sends documents to all providers.
 func runSender(ctx context.Context, c partConfig) error {
-	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, 12)
+	pool, err := c.Pool(ctx, 12)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
 	var senders []*inbox.Inbox
 	for _, a := range c.Accounts {
-		in, err := newSenderInbox(pool, c, newAPI(a, c.logger()))
+		in, err := newSenderInbox(pool, c, newAPI(a, c.Logger()))
 		if err != nil {
 			return err
 		}
@@ -40,7 +39,7 @@ func runSender(ctx context.Context, c partConfig) error {
 // newSenderInbox returns the inbox of the sender to one provider, as the adapter
 // stores into it and as senders work it.
 func newSenderInbox(pool *pgxpool.Pool, c partConfig, api api) (*inbox.Inbox, error) {
-	ledger, err := calls.New(pool, calls.Config{Schema: c.Schema, Grace: callGrace, Logger: c.logger()})
+	ledger, err := calls.New(pool, calls.Config{Schema: c.Schema, Grace: callGrace, Logger: c.Logger()})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +58,7 @@ func newSenderInbox(pool *pgxpool.Pool, c partConfig, api api) (*inbox.Inbox, er
 		DrainTimeout:    5 * time.Second,
 		DeadLetterOwner: "billing",
 		Observer:        gateNotes{pool, c.Name, api.Name},
-		Logger:          c.logger(),
+		Logger:          c.Logger(),
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 // configurations, and the count must say so.
 func TestAPI(t *testing.T) {
 	t.Parallel()
-	url := withDatabase(t)
 
 	tests := []struct {
 		name    string
@@ -27,15 +26,15 @@ func TestAPI(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, url)
-			a := &api{pool: b.pool}
+			b := setup(t)
+			a := &api{pool: b.Pool}
 
 			for range 2 {
 				_, err := a.configure(t.Context(), configuration{MerchantID: "mer_1"}, tt.key)
 				require.NoError(t, err)
 			}
 
-			require.Equal(t, tt.configs, b.number(t, `SELECT count(*) FROM configurations`))
+			require.Equal(t, tt.configs, b.Number(t, `SELECT count(*) FROM configurations`))
 		})
 	}
 }
@@ -43,8 +42,8 @@ func TestAPI(t *testing.T) {
 // An answer that is lost is no refusal: the call comes again, with the key.
 func TestConfigure_LostAnswer(t *testing.T) {
 	t.Parallel()
-	b := setup(t, withDatabase(t))
-	a := &api{pool: b.pool}
+	b := setup(t)
+	a := &api{pool: b.Pool}
 	a.firsts.Store(everyLost - 1) // the next one
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
@@ -54,6 +53,6 @@ func TestConfigure_LostAnswer(t *testing.T) {
 	require.True(t, handler.IsUnavailable(err), "%v", err)
 	require.NoError(t, configure(t.Context(), http.DefaultClient, server.URL, msg))
 
-	require.Equal(t, 1, b.number(t, `SELECT count(*) FROM configurations`))
-	require.Equal(t, 2, b.number(t, `SELECT calls FROM idempotency_keys WHERE key = 'mer_1'`))
+	require.Equal(t, 1, b.Number(t, `SELECT count(*) FROM configurations`))
+	require.Equal(t, 2, b.Number(t, `SELECT calls FROM idempotency_keys WHERE key = 'mer_1'`))
 }

@@ -25,7 +25,6 @@ const countEvents = `
 
 func TestEndpoint(t *testing.T) {
 	t.Parallel()
-	url := withDatabase(t)
 
 	tests := []struct {
 		name     string
@@ -46,10 +45,10 @@ func TestEndpoint(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, url)
-			_, err := submit(t.Context(), b.pool, 1)
+			b := setup(t)
+			_, err := submit(t.Context(), b.Pool, 1)
 			require.NoError(t, err)
-			b.exec(t, tt.before)
+			b.Exec(t, tt.before)
 			if tt.twice {
 				require.Equal(t, http.StatusCreated, ask(t, b, "mer_00001", tt.seen))
 			}
@@ -57,9 +56,9 @@ func TestEndpoint(t *testing.T) {
 			status := ask(t, b, "mer_00001", tt.seen)
 
 			require.Equal(t, tt.status, status)
-			require.Equal(t, tt.events, b.number(t, countEvents))
-			require.Equal(t, tt.events, b.number(t, `SELECT count(*) FROM semel.outbox`))
-			require.Equal(t, tt.approved, b.number(t, `SELECT count(*) FROM merchants WHERE status = 'approved'`))
+			require.Equal(t, tt.events, b.Number(t, countEvents))
+			require.Equal(t, tt.events, b.Number(t, `SELECT count(*) FROM semel.outbox`))
+			require.Equal(t, tt.approved, b.Number(t, `SELECT count(*) FROM merchants WHERE status = 'approved'`))
 			require.Equal(t, tt.events, b.woken, "relays are woken after a commit, and only then")
 		})
 	}

@@ -42,8 +42,8 @@ type result struct {
 	p99, down time.Duration
 }
 
-// ok reports that everybody learned of each approval, once.
-func (r result) ok() bool { return r.lost == 0 && r.doubled == 0 }
+// OK reports that everybody learned of each approval, once.
+func (r result) OK() bool { return r.lost == 0 && r.doubled == 0 }
 
 func (r result) String() string {
 	return fmt.Sprintf("RESULT approvals=%d p99_ms=%d broker_down_s=%.0f published=%d configs=%d indexed=%d lost=%d doubled=%d",

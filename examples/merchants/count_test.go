@@ -9,7 +9,6 @@ import (
 // The sum of a run must show every way in which it can be wrong.
 func TestCountApprovals(t *testing.T) {
 	t.Parallel()
-	url := withDatabase(t)
 
 	// Two of three merchants are approved, and everybody has learned of it; an
 	// event was published twice, as relays do.
@@ -42,21 +41,21 @@ func TestCountApprovals(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, url)
-			b.exec(t, wellDone)
-			b.exec(t, tt.plant)
+			b := setup(t)
+			b.Exec(t, wellDone)
+			b.Exec(t, tt.plant)
 			told := tt.told
 			if told == nil {
 				told = []string{"m1", "m2"}
 			}
 
-			counted, err := countApprovals(t.Context(), b.pool, b.schema, told)
+			counted, err := countApprovals(t.Context(), b.Pool, b.Name, told)
 
 			require.NoError(t, err)
 			sum := result{counts: counted}
 			require.Equal(t, tt.lost, sum.lost, "%s", sum)
 			require.Equal(t, tt.doubled, sum.doubled, "%s", sum)
-			require.Equal(t, tt.lost+tt.doubled == 0, sum.ok(), "%s", sum)
+			require.Equal(t, tt.lost+tt.doubled == 0, sum.OK(), "%s", sum)
 			require.EqualValues(t, 2, sum.approvals)
 		})
 	}

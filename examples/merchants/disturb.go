@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/examples/internal/crew"
+	"github.com/semel-go/semel/examples/internal/example"
 	"github.com/semel-go/semel/schema"
 )
 
@@ -13,42 +14,29 @@ import (
 // moment, the broker goes away, the other relay is killed meanwhile, the broker
 // comes back.
 func (r *run) disturb(ctx context.Context, c *crew.Crew) error {
-	wentAway := r.began // of the work, below
-	for _, step := range []struct {
-		after time.Duration
-		do    func() error
-	}{
-		{lead / 2, func() error { return r.killUnconfirmed(ctx, c, relays[0]) }},
-		{lead / 2, func() error {
+	var wentAway time.Time
+	return example.InTurn(ctx,
+		example.Step{After: lead / 2, Do: func() error { return r.killUnconfirmed(ctx, c, relays[0]) }},
+		example.Step{After: lead / 2, Do: func() error {
 			r.gate.Shut()
 			r.reviewers.brokerIs(true)
 			wentAway = time.Now()
-			r.say("the broker is away now, for %s; approvals go on, their events wait in the outbox", r.down)
+			r.Say("the broker is away now, for %s; approvals go on, their events wait in the outbox", r.down)
 			return nil
 		}},
-		{r.down / 2, func() error {
+		example.Step{After: r.down / 2, Do: func() error {
 			r.kills++
-			r.say("%s killed with SIGKILL; another process takes its place", relays[1])
+			r.Say("%s killed with SIGKILL; another process takes its place", relays[1])
 			return c.Replace(relays[1], func() {})
 		}},
-		{r.down / 2, func() error {
+		example.Step{After: r.down / 2, Do: func() error {
 			r.gate.Open()
 			r.reviewers.brokerIs(false)
 			r.away = time.Since(wentAway)
-			r.say("the broker is back")
+			r.Say("the broker is back")
 			return nil
 		}},
-	} {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(step.after):
-		}
-		if err := step.do(); err != nil {
-			return err
-		}
-	}
-	return nil
+	)
 }
 
 // killUnconfirmed kills a relay with SIGKILL while events that it has sent are
@@ -71,21 +59,21 @@ func (r *run) killUnconfirmed(ctx context.Context, c *crew.Crew, name string) er
 		time.Sleep(look)
 	}
 	r.kills++
-	r.say("%s killed with SIGKILL, %d of its events on the topic and not noted as published; another process takes its place", name, n)
+	r.Say("%s killed with SIGKILL, %d of its events on the topic and not noted as published; another process takes its place", name, n)
 	return c.Replace(name, release)
 }
 
 // unnoted counts the events of a relay that are on the topic and not noted as
 // published.
 func (r *run) unnoted(ctx context.Context, relay string) (n int, err error) {
-	err = r.pool.QueryRow(ctx, schema.Qualify(`
+	err = r.Pool.QueryRow(ctx, schema.Qualify(`
 		SELECT count(*)
 		FROM semel.outbox AS o
 		JOIN semel.relay_leases AS l ON l.lo = o.shard & 252
 		JOIN semel.relays AS r ON r.id = l.owner
 		WHERE o.published_at IS NULL
 		  AND o.id::text = ANY($1)
-		  AND r.name = $2`, r.name), r.topic.messages(), relay).Scan(&n)
+		  AND r.name = $2`, r.Schema), r.reader.messages(), relay).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("look for events of %s that are not noted: %w", relay, err)
 	}

@@ -7,45 +7,74 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
+	"io"
+	"time"
 
-	"github.com/semel-go/semel/examples/internal/crew"
-	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/examples/internal/broker"
+	"github.com/semel-go/semel/examples/internal/example"
 )
 
 func main() {
-	if database.Supervise() {
-		return
-	}
-	if work := partOf(os.Args[1:]); work != nil {
-		var c partConfig
-		err := crew.Play(os.Stdin, &c, func(ctx context.Context) error { return work(ctx, c) })
-		exit(err)
-		return
-	}
-	// A reader of our output that leaves (head, less) must not keep us from
-	// cleaning up.
-	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends us at once
-	err := runExample(ctx, os.Args[1:], os.Stdout)
-	stop()
-	exit(err)
+	example.Main(example.Program{
+		Name: "merchants",
+		Run:  runExample,
+		Parts: map[string]example.Part{
+			relayPart:        example.Plays(runRelay),
+			provisioningPart: example.Plays(runProvisioning),
+			searchIndexPart:  example.Plays(runSearchIndex),
+		},
+	})
 }
 
-// exit ends the program if err says so.
-func exit(err error) {
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "merchants:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "merchants:", err)
-		os.Exit(1)
+// connections are those of the service that approves.
+const connections = 12
+
+// run is one run of the example.
+type run struct {
+	*example.Run
+	options
+
+	gate      *broker.Gate
+	reader    *topic
+	reviewers *reviewers
+	away      time.Duration // how long the broker was
+	waited    int64         // the most events that waited for it
+	kills     int
+}
+
+// runExample has merchants approved, and tells what became of it.
+func runExample(ctx context.Context, args []string, out io.Writer) (err error) {
+	o, err := parseOptions(args, out)
+	if err != nil {
+		return err
 	}
+	r := &run{options: o}
+	r.Run, err = example.Open(ctx, out, example.Setup{
+		Options:     o.Options,
+		Name:        "merchants",
+		Tables:      tablesSQL,
+		Connections: connections,
+		Consumers:   []string{provisioning, searchIndex},
+		Look: []string{
+			"go run ./cmd/semel outbox list -state all -schema SCHEMA",
+			"go run ./cmd/semel dlq list -schema SCHEMA",
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close(ctx)) }()
+	r.Say("this takes about %.0f seconds, %.0f of which the broker is away", (lead + r.down + trail + 5*time.Second).Seconds(), r.down.Seconds())
+	if r.gate, err = broker.OpenGate(); err != nil {
+		return err
+	}
+	defer r.gate.Close()
+	if r.reader, err = openTopic(r.Kafka.Brokers, r.Topic); err != nil {
+		return err
+	}
+	defer r.reader.client.Close()
+	if err := r.work(ctx); err != nil {
+		return err
+	}
+	return r.report(ctx)
 }

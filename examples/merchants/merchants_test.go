@@ -18,7 +18,7 @@ func resultLine(t *testing.T, output string) map[string]int {
 
 func TestMerchants(t *testing.T) {
 	t.Parallel()
-	p := programtest.Start(t, builds.Build(t, ""), "-down", "4s")
+	p := programtest.Start(t, program.Build(t, ""), "-down", "4s")
 
 	output, status := p.End(t)
 
@@ -52,7 +52,7 @@ func TestMerchants(t *testing.T) {
 // for the first. The configurations stay single, for the API knows the key.
 func TestMerchants_TellsDoubles(t *testing.T) {
 	t.Parallel()
-	p := programtest.Start(t, builds.Build(t, "plant_no_claim"), "-down", "1s")
+	p := programtest.Start(t, program.Build(t, "plant_no_claim"), "-down", "1s")
 
 	output, status := p.End(t)
 
@@ -79,7 +79,7 @@ func TestMerchants_Refuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, builds.Build(t, ""), tt.args...)
+			p := programtest.Start(t, program.Build(t, ""), tt.args...)
 
 			_, status := p.End(t)
 
@@ -95,7 +95,7 @@ func TestMerchants_LeavesNothing(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Killed": syscall.SIGKILL, "CtrlC": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, builds.Build(t, ""))
+			p := programtest.Start(t, program.Build(t, ""))
 			p.Until(t, "the broker is away now")
 			require.GreaterOrEqual(t, len(p.Processes(t)), 7, "the program, a supervisor, a server, two relays and two consumers")
 

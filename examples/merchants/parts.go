@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"log/slog"
-	"os"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/semel-go/semel/examples/internal/broker"
-	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/examples/internal/example"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 	"github.com/semel-go/semel/outbox"
@@ -29,37 +27,11 @@ const (
 	searchIndexPart  = "__search-index"
 )
 
-// partOf returns what a process with these arguments does, or nil for the
-// example itself.
-func partOf(args []string) func(context.Context, partConfig) error {
-	if len(args) != 1 {
-		return nil
-	}
-	switch args[0] {
-	case relayPart:
-		return runRelay
-	case provisioningPart:
-		return runProvisioning
-	case searchIndexPart:
-		return runSearchIndex
-	default:
-		return nil
-	}
-}
-
 // partConfig is what each process is told.
 type partConfig struct {
-	Name        string
-	DatabaseURL string
-	Schema      string
-	Brokers     []string
-	Gate        string // all go through it to the brokers
-	Topic       string
-	API         string // where the configuration API is
-}
-
-func (c partConfig) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, nil)).With(slog.String("process", c.Name))
+	example.Services
+	Gate string // all go through it to the brokers
+	API  string // where the configuration API is
 }
 
 // The relays are quicker to give up than by default, so that there is less to
@@ -71,7 +43,7 @@ const (
 
 // runRelay publishes what is in the outbox. Any number of relays share it.
 func runRelay(ctx context.Context, c partConfig) error {
-	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, 5)
+	pool, err := c.Pool(ctx, 5)
 	if err != nil {
 		return err
 	}
@@ -87,7 +59,7 @@ func runRelay(ctx context.Context, c partConfig) error {
 		Name:           c.Name,
 		AttemptTimeout: attemptTimeout,
 		Lease:          lease,
-		Logger:         c.logger(),
+		Logger:         c.Logger(),
 	})
 	if err != nil {
 		return err
@@ -98,17 +70,17 @@ func runRelay(ctx context.Context, c partConfig) error {
 // consume hands what is on the topic to a consumer.
 func consume(ctx context.Context, c partConfig, consumer string, config inbox.Config, h handler.Func) error {
 	const workers = 4
-	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, workers+2)
+	pool, err := c.Pool(ctx, workers+2)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	config.Schema, config.DrainTimeout, config.Logger = c.Schema, 5*time.Second, c.logger()
+	config.Schema, config.DrainTimeout, config.Logger = c.Schema, 5*time.Second, c.Logger()
 	in, err := inbox.New(pool, consumer, handler.Mux(map[string]handler.Func{approvedEvent: h}, nil), config)
 	if err != nil {
 		return err
 	}
 	return in.Run(ctx, kafka.NewSource(
-		kafka.SourceConfig{Group: c.Topic + "." + consumer, Topics: []string{c.Topic}, DrainTimeout: 4 * time.Second, Logger: c.logger()},
+		kafka.SourceConfig{Group: c.Group(consumer), Topics: []string{c.Topic}, DrainTimeout: 4 * time.Second, Logger: c.Logger()},
 		kgo.SeedBrokers(c.Brokers...), kgo.Dialer(broker.Through(c.Gate, c.Name)), kgo.FetchMaxWait(250*time.Millisecond)))
 }

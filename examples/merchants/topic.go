@@ -32,7 +32,7 @@ func openTopic(brokers []string, name string) (*topic, error) {
 }
 
 // read reads until ctx ends.
-func (t *topic) read(ctx context.Context) {
+func (t *topic) read(ctx context.Context) error {
 	for ctx.Err() == nil {
 		fetches := t.client.PollFetches(ctx)
 		t.mu.Lock()
@@ -47,6 +47,7 @@ func (t *topic) read(ctx context.Context) {
 		})
 		t.mu.Unlock()
 	}
+	return nil
 }
 
 // len is how many records were read.

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/semel-go/semel/examples/internal/database"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 	"github.com/semel-go/semel/transports/kafka"
@@ -27,8 +25,8 @@ var noted = map[string]string{
 }
 
 // consume is one of these consumers.
-func (c partConfig) consume(ctx context.Context) error {
-	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, workers+2)
+func consume(ctx context.Context, c partConfig) error {
+	pool, err := c.Pool(ctx, workers+2)
 	if err != nil {
 		return err
 	}
@@ -38,13 +36,13 @@ func (c partConfig) consume(ctx context.Context) error {
 		return err
 	})
 	in, err := inbox.New(pool, c.Name, handler.Mux(map[string]handler.Func{orderPaidType: note}, nil), inbox.Config{
-		Schema: c.Schema, DrainTimeout: 2 * time.Second, Logger: c.logger(),
+		Schema: c.Schema, DrainTimeout: 2 * time.Second, Logger: c.Logger(),
 	})
 	if err != nil {
 		return err
 	}
 	return in.Run(ctx, kafka.NewSource(
-		kafka.SourceConfig{Group: groupOf(c.Topic, c.Name), Topics: []string{c.Topic}, DrainTimeout: time.Second, Logger: c.logger()},
+		kafka.SourceConfig{Group: c.Group(c.Name), Topics: []string{c.Topic}, DrainTimeout: time.Second, Logger: c.Logger()},
 		kgo.SeedBrokers(c.Brokers...),
 		// A process that takes a killed one's place under its name has its
 		// partitions at once; without a name they wait for the session to end.
@@ -54,6 +52,3 @@ func (c partConfig) consume(ctx context.Context) error {
 		kgo.FetchMaxWait(250*time.Millisecond),
 	))
 }
-
-// groupOf is a consumer's group on the broker.
-func groupOf(topic, consumer string) string { return fmt.Sprintf("%s.%s", topic, consumer) }

@@ -46,9 +46,9 @@ type result struct {
 // lost are the messages that are neither handled nor in front of a person.
 func (r result) lost() int64 { return r.distinct - r.handled - r.superseded - r.dead }
 
-// ok reports that every message took effect once or is in front of a person, and that
+// OK reports that every message took effect once or is in front of a person, and that
 // nothing else had any.
-func (r result) ok() bool { return r.lost() == 0 && r.doubled == 0 && r.forged == 0 }
+func (r result) OK() bool { return r.lost() == 0 && r.doubled == 0 && r.forged == 0 }
 
 func (r result) String() string {
 	return fmt.Sprintf("RESULT produced=%d distinct=%d handled=%d duplicates=%d dead=%d lost=%d doubled=%d forged_refused=%d superseded=%d shipped=%d invoiced=%d",

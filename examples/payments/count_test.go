@@ -1,22 +1,16 @@
 package main
 
 import (
-	"context"
-	"crypto/rand"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/examples/internal/programtest"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 	"github.com/semel-go/semel/outbox"
-	"github.com/semel-go/semel/schema"
 )
 
 const (
@@ -27,36 +21,18 @@ const (
 )
 
 type testBundle struct {
-	pool   *pgxpool.Pool
-	schema string
-	in     *inbox.Inbox
+	programtest.Schema
+	in *inbox.Inbox
 }
 
 // setup makes the service in a schema of its own.
-func setup(t *testing.T, url string) *testBundle {
+func setup(t *testing.T) *testBundle {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	b := &testBundle{schema: "semel_payments_test_" + strings.ToLower(rand.Text()[:8])}
+	b := &testBundle{Schema: program.Schema(t, tablesSQL)}
 	var err error
-	b.pool, err = database.NewPool(ctx, url, b.schema, "test", 4)
-	require.NoError(t, err)
-	t.Cleanup(b.pool.Close)
-	_, err = schema.Up(ctx, b.pool, b.schema, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_, err := b.pool.Exec(ctx, "DROP SCHEMA "+pgx.Identifier{b.schema}.Sanitize()+" CASCADE")
-		require.NoError(t, err)
-	})
-	b.exec(t, tablesSQL)
-	b.in, err = inbox.New(b.pool, payments, newHandler(b.schema, outbox.NewWriter(b.schema), refuseType), inbox.Config{Schema: b.schema, Logger: slog.New(slog.DiscardHandler)})
+	b.in, err = inbox.New(b.Pool, payments, newHandler(b.Name, outbox.NewWriter(b.Name), refuseType), inbox.Config{Schema: b.Name, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	return b
-}
-
-func (b *testBundle) exec(t *testing.T, sql string) {
-	t.Helper()
-	_, err := b.pool.Exec(t.Context(), sql)
-	require.NoError(t, err)
 }
 
 func (b *testBundle) process(t *testing.T, id, kind, payload string) handler.Outcome {
@@ -76,14 +52,13 @@ func (b *testBundle) processAt(t *testing.T, id, kind, payload string, at time.T
 func (b *testBundle) everybodyLearns(t *testing.T) {
 	t.Helper()
 	for _, table := range []string{"shipments", "invoices"} {
-		b.exec(t, `INSERT INTO `+table+` (event, order_id) SELECT id::text, aggregateid FROM outbox`)
+		b.Exec(t, `INSERT INTO `+table+` (event, order_id) SELECT id::text, aggregateid FROM outbox`)
 	}
 }
 
 // The sum of a run must show every way in which it can be wrong.
 func TestCountMessages(t *testing.T) {
 	t.Parallel()
-	url := withDatabase(t).URL
 
 	tests := []struct {
 		name          string
@@ -120,7 +95,7 @@ func TestCountMessages(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, url)
+			b := setup(t)
 			for range copies {
 				b.process(t, "evt_1", "payment_intent.succeeded", payment1)
 				b.process(t, "evt_2", "payment_intent.succeeded", payment2)
@@ -129,15 +104,15 @@ func TestCountMessages(t *testing.T) {
 			b.everybodyLearns(t)
 
 			if tt.plant != "" {
-				b.exec(t, tt.plant)
+				b.Exec(t, tt.plant)
 			}
 
-			counted, err := countMessages(t.Context(), b.pool, b.schema)
+			counted, err := countMessages(t.Context(), b.Pool, b.Name)
 			require.NoError(t, err)
 			sum := result{produced: 9, distinct: 3, counts: counted}
 			require.Equal(t, tt.lost, sum.lost(), "%s", sum)
 			require.Equal(t, tt.doubled, sum.doubled, "%s", sum)
-			require.Equal(t, tt.plant == "", sum.ok(), "%s", sum)
+			require.Equal(t, tt.plant == "", sum.OK(), "%s", sum)
 		})
 	}
 }
@@ -146,7 +121,6 @@ func TestCountMessages(t *testing.T) {
 // same. Who ships is told unless the order was refunded before.
 func TestHandler_AnyOrder(t *testing.T) {
 	t.Parallel()
-	url := withDatabase(t).URL
 
 	type step struct {
 		id, kind, payload string
@@ -173,7 +147,7 @@ func TestHandler_AnyOrder(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, url)
+			b := setup(t)
 
 			for _, s := range tt.steps {
 				var at time.Time
@@ -185,7 +159,7 @@ func TestHandler_AnyOrder(t *testing.T) {
 
 			var status string
 			var balance, events int
-			require.NoError(t, b.pool.QueryRow(t.Context(),
+			require.NoError(t, b.Pool.QueryRow(t.Context(),
 				`SELECT o.status, a.balance, (SELECT count(*) FROM outbox) FROM orders AS o JOIN accounts AS a ON a.id = o.account`).Scan(&status, &balance, &events))
 			require.Equal(t, "refunded", status)
 			require.Zero(t, balance)
@@ -196,7 +170,7 @@ func TestHandler_AnyOrder(t *testing.T) {
 
 func TestHandler_Refuses(t *testing.T) {
 	t.Parallel()
-	b := setup(t, withDatabase(t).URL)
+	b := setup(t)
 
 	for id, kind := range map[string]string{"evt_1": "payment_intent.succeeded", "evt_2": "charge.refunded", "evt_3": "unheard.of"} {
 		require.Equal(t, handler.Dead, b.process(t, id, kind, `{"amount":0}`))

@@ -8,44 +8,68 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
+	"io"
 
-	"github.com/semel-go/semel/examples/internal/crew"
-	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/examples/internal/example"
+)
+
+// The parts that a process of this program can play.
+const (
+	servicePart  = "__service"
+	consumerPart = "__consumer"
 )
 
 func main() {
-	if database.Supervise() {
-		return
-	}
-	if work := partOf(os.Args[1:]); work != nil {
-		var c partConfig
-		exit(crew.Play(os.Stdin, &c, func(ctx context.Context) error { return work(c, ctx) }))
-		return
-	}
-	// A reader of our output that leaves (head, less) must not keep us from
-	// cleaning up.
-	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends us at once
-	err := runExample(ctx, os.Args[1:], os.Stdout)
-	stop()
-	exit(err)
+	example.Main(example.Program{
+		Name: "payments",
+		Run:  runExample,
+		Parts: map[string]example.Part{
+			servicePart:  example.Plays(serve),
+			consumerPart: example.Plays(consume),
+		},
+	})
 }
 
-// exit ends the program if err says so.
-func exit(err error) {
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "payments:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "payments:", err)
-		os.Exit(1)
+// run is one run of the example.
+type run struct {
+	*example.Run
+	options
+
+	input    *input
+	provider *provider
+	kills    int
+	torn     int // transactions of the processes that were killed
+}
+
+// runExample handles the input, and tells what became of it.
+func runExample(ctx context.Context, args []string, out io.Writer) (err error) {
+	o, err := parseOptions(args, out)
+	if err != nil {
+		return err
 	}
+	in, file, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	r := &run{options: o, input: in, provider: newProvider()}
+	r.Run, err = example.Open(ctx, out, example.Setup{
+		Options:     o.Options,
+		Name:        "payments",
+		Tables:      tablesSQL,
+		Connections: 3,
+		Consumers:   []string{shipping, invoicing},
+		Look: []string{
+			"go run ./cmd/semel dlq list -schema SCHEMA",
+			`psql "$DATABASE_URL" -c 'SELECT * FROM SCHEMA.processed LIMIT 10'`,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close(ctx)) }()
+	if err := r.work(ctx); err != nil {
+		return err
+	}
+	return r.report(ctx)
 }

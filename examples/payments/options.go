@@ -3,10 +3,11 @@ package main
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/semel-go/semel/examples/internal/example"
 )
 
 const usage = `A payment provider sends signed callbacks over HTTP, three times each and in any
@@ -16,54 +17,30 @@ outbox and Kafka to two others, who ship and write the invoice, once.
 
   go run ./examples/payments [flags]
 
-Nothing needs to be installed. PostgreSQL is the one that $DATABASE_URL names,
-else one found on the machine, else one that is downloaded (about 15 MB, once).
-Kafka is the one that $KAFKA_BROKERS names (host:port,host:port), else one in
-this process. All that is made there is removed at the end.
-
+` + example.Needs + `
 The last line counts, from the tables: RESULT produced=N distinct=N handled=N
 duplicates=N dead=N lost=0 doubled=0 forged_refused=N superseded=N shipped=N
 invoiced=N. The exit status is 1 if anything is lost or doubled, or the run fails,
 and 2 for flags that make no sense.
-
 `
-
-// errUsage is wrapped by errors in the flags.
-var errUsage = errors.New("see -h")
 
 // options are the flags.
 type options struct {
-	input   string
-	keep    bool
-	orders  int
-	verbose bool
+	example.Options
+	input  string
+	orders int
 }
 
-func parseOptions(args []string, out io.Writer) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("payments", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
+func parseOptions(args []string, out io.Writer) (o options, err error) {
+	flags := o.Flags("payments", usage)
 	flags.StringVar(&o.input, "input", "", "read callbacks from `FILE`, - for standard input, instead of the ones that come with it: JSON Lines\n"+
 		"{\"id\": text, \"type\": text, \"body\": anything}; a line that is none becomes a dead letter with its number.\n"+
 		"Types that move no money here are only recorded")
-	flags.BoolVar(&o.keep, "keep", false, "leave the tables to look at; an embedded PostgreSQL stays until Ctrl-C")
 	flags.IntVar(&o.orders, "n", 1200, "how many orders the events are about, 1 to 90000")
-	flags.BoolVar(&o.verbose, "v", false, "print what the processes log")
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(out, usage)
-		flags.SetOutput(out)
-		flags.PrintDefaults()
+	if err := flags.Parse(args, out); err != nil {
 		return o, err
-	case err != nil:
-		return o, fmt.Errorf("%w: %w", err, errUsage)
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("unknown argument %q: %w", flags.Arg(0), errUsage)
-	case o.orders < 1 || o.orders > 90_000:
-		return o, fmt.Errorf("-n is %d, it must be between 1 and 90000: %w", o.orders, errUsage)
 	}
-	return o, nil
+	return o, example.Between("n", o.orders, 1, 90_000)
 }
 
 // open opens what -input names, or makes the events that come with it.

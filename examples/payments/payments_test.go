@@ -16,7 +16,7 @@ import (
 
 func TestPayments(t *testing.T) {
 	t.Parallel()
-	p := programtest.Start(t, builds.Build(t, ""))
+	p := programtest.Start(t, program.Build(t, ""))
 
 	output, status := p.End(t)
 
@@ -43,7 +43,7 @@ func TestPayments(t *testing.T) {
 // refunded before their payment came are shipped.
 func TestPayments_TellsWhatTheGuardIsFor(t *testing.T) {
 	t.Parallel()
-	p := programtest.Start(t, builds.Build(t, "plant_guard_lets_older_run"), "-n", "100")
+	p := programtest.Start(t, program.Build(t, "plant_guard_lets_older_run"), "-n", "100")
 
 	output, status := p.End(t)
 
@@ -59,7 +59,7 @@ func TestPayments_TellsWhatTheGuardIsFor(t *testing.T) {
 func TestPayments_TellsDoubles(t *testing.T) {
 	t.Parallel()
 	for range 3 {
-		p := programtest.Start(t, builds.Build(t, "plant_no_claim"))
+		p := programtest.Start(t, program.Build(t, "plant_no_claim"))
 
 		output, status := p.End(t)
 
@@ -93,7 +93,7 @@ func TestPayments_Input(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "orders.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
-	p := programtest.Start(t, builds.Build(t, ""), "-input", file)
+	p := programtest.Start(t, program.Build(t, ""), "-input", file)
 
 	output, status := p.End(t)
 
@@ -125,7 +125,7 @@ func TestPayments_Refuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, builds.Build(t, ""), tt.args...)
+			p := programtest.Start(t, program.Build(t, ""), tt.args...)
 
 			_, status := p.End(t)
 
@@ -141,7 +141,7 @@ func TestPayments_LeavesNothing(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Killed": syscall.SIGKILL, "CtrlC": syscall.SIGINT, "HangUp": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, builds.Build(t, ""))
+			p := programtest.Start(t, program.Build(t, ""))
 			p.Until(t, "killed with SIGKILL") // all kinds of processes run
 			require.GreaterOrEqual(t, len(p.Processes(t)), 6, "the program, a supervisor, a server, the service and two consumers")
 
@@ -160,7 +160,7 @@ func TestPayments_LeavesNothing(t *testing.T) {
 // -keep leaves the tables, and says how to look at them.
 func TestPayments_Keep(t *testing.T) {
 	t.Parallel()
-	p := programtest.Start(t, builds.Build(t, ""), "-keep", "-n", "20")
+	p := programtest.Start(t, program.Build(t, ""), "-keep", "-n", "20")
 	output := p.Until(t, "RESULT")
 	require.Contains(t, output, "semel dlq list -schema semel_payments_")
 	require.Contains(t, output, "export DATABASE_URL='postgres://")

@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/semel-go/semel/examples/internal/database"
+	"github.com/semel-go/semel/examples/internal/example"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/inbox"
 	"github.com/semel-go/semel/outbox"
@@ -40,8 +36,8 @@ const (
 )
 
 // serve is the service. It runs until ctx ends, and then drains.
-func (c partConfig) serve(ctx context.Context) error {
-	pool, err := database.NewPool(ctx, c.DatabaseURL, c.Schema, c.Name, 3*workers)
+func serve(ctx context.Context, c partConfig) error {
+	pool, err := c.Pool(ctx, 3*workers)
 	if err != nil {
 		return err
 	}
@@ -54,19 +50,19 @@ func (c partConfig) serve(ctx context.Context) error {
 
 	notifier := outbox.NewNotifier(pool, c.Schema)
 	h := newHandler(c.Schema, outbox.NewWriter(c.Schema).AfterCommit(notifier.Wake), c.others())
-	in, err := inbox.New(pool, payments, handler.Chain(h, handler.Log(c.logger())), inbox.Config{
+	in, err := inbox.New(pool, payments, handler.Chain(h, handler.Log(c.Logger())), inbox.Config{
 		Schema: c.Schema, Workers: workers,
-		HandlerTimeout: lease / 2, Lease: lease, DrainTimeout: 2 * time.Second, Logger: c.logger(),
+		HandlerTimeout: lease / 2, Lease: lease, DrainTimeout: 2 * time.Second, Logger: c.Logger(),
 	})
 	if err != nil {
 		return err
 	}
-	hook, err := webhook.NewHandler(in, webhook.Stripe(c.Secret), webhook.Config{Endpoint: endpoint, MaxBody: maxBody, Logger: c.logger()})
+	hook, err := webhook.NewHandler(in, webhook.Stripe(c.Secret), webhook.Config{Endpoint: endpoint, MaxBody: maxBody, Logger: c.Logger()})
 	if err != nil {
 		return err
 	}
 	relay, err := outbox.NewRelay(pool, kafka.NewPublisher(client).To(c.Topic), outbox.RelayConfig{
-		Schema: c.Schema, Name: c.Name, AttemptTimeout: lease / 4, Lease: lease, Logger: c.logger(),
+		Schema: c.Schema, Name: c.Name, AttemptTimeout: lease / 4, Lease: lease, Logger: c.Logger(),
 	})
 	if err != nil {
 		return err
@@ -74,27 +70,17 @@ func (c partConfig) serve(ctx context.Context) error {
 
 	mux := http.NewServeMux()
 	mux.Handle("POST /webhooks/stripe", hook)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	server, err := example.Listen(ctx, mux)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stdout, "http://%s/webhooks/stripe\n", listener.Addr())
+	fmt.Println(server.URL + "/webhooks/stripe")
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return in.Work(ctx) })
 	g.Go(func() error { return relay.Run(ctx) })
 	g.Go(func() error { return notifier.Run(ctx) })
-	g.Go(func() error {
-		<-ctx.Done()
-		return server.Shutdown(context.WithoutCancel(ctx))
-	})
-	g.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
+	g.Go(func() error { return server.Run(ctx) })
 	return g.Wait()
 }
 
@@ -104,8 +90,4 @@ func (c partConfig) others() handler.Func {
 		return recordOnly
 	}
 	return refuseType
-}
-
-func (c partConfig) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, nil)).With(slog.String("process", c.Name))
 }

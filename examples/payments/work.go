@@ -4,139 +4,88 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/semel-go/semel/examples/internal/crew"
+	"github.com/semel-go/semel/examples/internal/example"
 	"github.com/semel-go/semel/schema"
 )
 
 const (
 	firstKill = 300 * time.Millisecond
 	killEvery = time.Second
-
-	// settleTimeout is how long after the last answer everybody must have learned of
-	// everything.
-	settleTimeout = time.Minute
-
-	// stopPatience is for processes that are told to stop. All is done by then, or
-	// nobody wants it any more.
-	stopPatience = 3 * time.Second
 )
+
+// victims are killed in this order.
+var victims = [...]string{"service-1", shipping, "service-2"}
+
+// partConfig is what each process is told.
+type partConfig struct {
+	example.Services
+	Secret  string // of the endpoint for callbacks
+	AnyType bool   // types without a route are recorded, not dead
+}
 
 // work sends the callbacks while the processes handle them and are killed, and returns
 // when everybody has learned of everything.
-func (r *run) work(ctx context.Context) (err error) {
-	crew, err := r.start(r.provider)
+func (r *run) work(ctx context.Context) error {
+	c, err := r.Crew(
+		r.member("service-1", servicePart), r.member("service-2", servicePart),
+		r.member(shipping, consumerPart), r.member(invoicing, consumerPart),
+	)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, crew.Stop(stopPatience)) }()
+	return r.Work(ctx, example.Work{
+		Crew: c,
+		Tasks: []func(context.Context) error{
+			func(ctx context.Context) error {
+				return errors.Join(r.provider.forge(ctx), r.provider.sendAll(ctx, r.input))
+			},
+		},
+		Beside:   []func(context.Context) error{func(ctx context.Context) error { return r.killNowAndThen(ctx, c) }},
+		Progress: r.progress,
+	})
+}
 
-	var complete atomic.Bool // all callbacks are answered
-	g, ctx := errgroup.WithContext(ctx)
-	working, workIsOver := context.WithCancel(ctx)
-	defer workIsOver()
-	g.Go(func() error {
-		defer complete.Store(true)
-		return errors.Join(r.provider.forge(ctx), r.provider.sendAll(ctx, r.input))
-	})
-	g.Go(func() error { return r.killNowAndThen(working, crew) })
-	g.Go(func() error {
-		select {
-		case err := <-crew.Failed():
-			return err
-		case <-working.Done():
-			return nil
-		}
-	})
-	g.Go(func() error {
-		defer workIsOver()
-		return r.watch(ctx, &complete)
-	})
-	return g.Wait()
+// member is a process to be. The provider learns where the service is from what its
+// processes print.
+func (r *run) member(name, part string) crew.Member {
+	return crew.Member{
+		Name: name, Part: part, Prints: func(line string) { r.provider.found(name, line) },
+		Config: partConfig{r.Services(name), r.provider.secret, r.options.input != ""},
+	}
 }
 
 // killNowAndThen kills one process after the other while there is work.
-func (r *run) killNowAndThen(ctx context.Context, crew *processes) error {
-	for pause := firstKill; r.kills < len(victims); pause = killEvery {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
+func (r *run) killNowAndThen(ctx context.Context, c *crew.Crew) error {
+	pause := firstKill
+	for _, name := range victims {
+		if err := example.Wait(ctx, pause); err != nil {
+			return err
 		}
-		name := victims[r.kills]
-		inFlight, err := crew.kill(ctx, name)
-		if ctx.Err() != nil {
-			return nil
-		}
+		inFlight, err := r.KillInFlight(ctx, c, name)
 		if err != nil {
 			return err
 		}
 		r.kills++
 		r.torn += inFlight
-		r.say("%s killed with SIGKILL in the middle of %d transactions; another process takes its place", name, inFlight)
+		r.Say("%s killed with SIGKILL in the middle of %d transactions; another process takes its place", name, inFlight)
+		pause = killEvery
 	}
 	return nil
 }
 
-// watch prints how far the work is, and returns when all of it is done.
-func (r *run) watch(ctx context.Context, complete *atomic.Bool) error {
-	const look, line = 100 * time.Millisecond, time.Second
-	progress := schema.Qualify(`
+// progress says how far the work is.
+func (r *run) progress(ctx context.Context) (string, error) {
+	var handled, dead, shipped, invoiced int64
+	if err := r.Pool.QueryRow(ctx, schema.Qualify(`
 		SELECT (SELECT count(*) FROM semel.processed WHERE consumer = $1 AND outcome IN ('processed', 'superseded')),
 		       (SELECT count(*) FROM semel.dead_letters),
 		       (SELECT count(*) FROM shipments),
-		       (SELECT count(*) FROM invoices),
-		       (SELECT count(*) FROM semel.inbox_messages) + (SELECT count(*) FROM semel.outbox WHERE published_at IS NULL)`, r.name)
-	var printed, since time.Time
-	for {
-		all := complete.Load() // before the counts, so that they include all
-		if all && since.IsZero() {
-			since = time.Now()
-		}
-		var handled, dead, shipped, invoiced, waiting int64
-		if err := r.pool.QueryRow(ctx, progress, payments).Scan(&handled, &dead, &shipped, &invoiced, &waiting); err != nil {
-			return fmt.Errorf("look how far the work is: %w", err)
-		}
-		done := all && waiting == 0
-		if done {
-			var err error
-			if done, err = r.everybodyKnows(ctx); err != nil {
-				return err
-			}
-		}
-		if done || time.Since(printed) >= line {
-			r.say("%6d callbacks answered %6d handled %4d dead %6d shipped %6d invoiced", r.provider.answered.Load(), handled, dead, shipped, invoiced)
-			printed = time.Now()
-		}
-		switch {
-		case done:
-			return nil
-		case all && time.Since(since) > settleTimeout:
-			r.say("not all was done within %s", settleTimeout)
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(look):
-		}
+		       (SELECT count(*) FROM invoices)`, r.Schema), payments).Scan(&handled, &dead, &shipped, &invoiced); err != nil {
+		return "", fmt.Errorf("look how far the work is: %w", err)
 	}
-}
-
-// everybodyKnows reports that both consumers have acknowledged all that is on the topic.
-func (r *run) everybodyKnows(ctx context.Context) (bool, error) {
-	written, err := r.kafka.Written(ctx, r.name)
-	if err != nil {
-		return false, err
-	}
-	for _, consumer := range []string{shipping, invoicing} {
-		acknowledged, err := r.kafka.Committed(ctx, groupOf(r.name, consumer), r.name)
-		if err != nil || acknowledged < written {
-			return false, err
-		}
-	}
-	return true, nil
+	return fmt.Sprintf("%6d callbacks answered %6d handled %4d dead %6d shipped %6d invoiced",
+		r.provider.answered.Load(), handled, dead, shipped, invoiced), nil
 }

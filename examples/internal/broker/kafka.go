@@ -139,16 +139,22 @@ func (k *Kafka) Written(ctx context.Context, topic string) (n int64, err error) 
 	return n, nil
 }
 
-// Forget deletes a topic and the group that consumed it. The group's static
-// members may be gone without a word.
-func (k *Kafka) Forget(ctx context.Context, topic, group string, members ...string) error {
+// DeleteTopic deletes a topic, if it is there.
+func (k *Kafka) DeleteTopic(ctx context.Context, topic string) error {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	if _, err := kadm.NewClient(k.Client).DeleteTopic(ctx, topic); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return fmt.Errorf("delete Kafka topic %q: %w: delete it by hand", topic, err)
+	}
+	return nil
+}
+
+// ForgetGroup deletes a group, of which static members may be gone without a word.
+// One that cannot be deleted expires when it has no members any more.
+func (k *Kafka) ForgetGroup(ctx context.Context, group string, members ...string) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
 	admin := kadm.NewClient(k.Client)
 	_, _ = admin.LeaveGroup(ctx, kadm.LeaveGroup(group).Reason("the example is over").InstanceIDs(members...)) // or they left, or never came
-	_, _ = admin.DeleteGroup(ctx, group)                                                                       // or it never was; a group without members expires
-	if _, err := admin.DeleteTopic(ctx, topic); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return fmt.Errorf("delete Kafka topic %q: %w: delete it by hand", topic, err)
-	}
-	return nil
+	_, _ = admin.DeleteGroup(ctx, group)                                                                       // or it never was
 }

@@ -3,6 +3,7 @@
 package crew
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ type Member struct {
 	Prints func(line string)
 }
 
-// Crew is the processes of an example. Make one with [New]. It is not safe for
+// Crew is the processes of an example. Make one with [Start]. It is not safe for
 // concurrent use.
 type Crew struct {
 	verbose bool
@@ -51,18 +52,30 @@ type process struct {
 	ended bool       // we end it ourselves
 }
 
-// New returns a crew of nobody. A verbose one prints what its processes say on
-// standard error.
-func New(verbose bool) *Crew {
-	return &Crew{verbose: verbose, failed: make(chan error, 1)}
+// Start starts processes. A verbose crew prints what they say on standard error.
+func Start(verbose bool, members ...Member) (*Crew, error) {
+	c := &Crew{verbose: verbose, failed: make(chan error, 1)}
+	for _, m := range members {
+		if err := c.add(m); err != nil {
+			return nil, errors.Join(err, c.Stop(0))
+		}
+	}
+	return c, nil
 }
 
-// Failed tells of a process that ended and was not asked to.
-func (c *Crew) Failed() <-chan error { return c.failed }
+// Watch returns an error as soon as a process ends that was not asked to. It watches
+// until ctx ends.
+func (c *Crew) Watch(ctx context.Context) error {
+	select {
+	case err := <-c.failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
 
-// Start starts a process. It takes the place of one of its name that was
-// killed.
-func (c *Crew) Start(m Member) error {
+// add starts a process. It takes the place of one of its name that was killed.
+func (c *Crew) add(m Member) error {
 	p, err := c.start(m)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", m.Name, err)
@@ -164,7 +177,7 @@ func (c *Crew) Replace(name string, dead func()) error {
 	<-p.done
 	_ = p.stdin.Close()
 	dead()
-	return c.Start(p.Member)
+	return c.add(p.Member)
 }
 
 // Stop lets all processes finish what they do, and waits for them. Those that
