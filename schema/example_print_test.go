@@ -34,7 +34,7 @@ func ExampleGrants() {
 		log.Fatal(err)
 	}
 	// Output:
-	// -- What the operator needs, at schema version 6.
+	// -- What the operator needs, at schema version 7.
 	// GRANT USAGE ON SCHEMA "semel" TO "oncall";
 	// GRANT SELECT ON "semel".schema_migrations TO "oncall";
 	// GRANT SELECT ON "semel".consumers TO "oncall";
@@ -47,6 +47,7 @@ func ExampleGrants() {
 	// GRANT SELECT ON "semel".outbox TO "oncall";
 	// GRANT SELECT ON "semel".relays TO "oncall";
 	// GRANT SELECT ON "semel".relay_leases TO "oncall";
+	// GRANT SELECT ON "semel".archive_batches TO "oncall";
 	// GRANT SELECT ON "semel".processed TO "oncall";
 	// GRANT SELECT ON "semel".dead TO "oncall";
 	// GRANT SELECT ON "semel".events TO "oncall";

@@ -25,7 +25,7 @@ const (
 	// and changes nothing.
 	Operator Role = "operator"
 
-	// Relay publishes events, and purges what was published.
+	// Relay publishes events, and archives and purges what was published.
 	Relay Role = "relay"
 
 	// Writer writes events and does nothing else: a service without a consumer, or
@@ -120,6 +120,7 @@ var rightsOf = map[Role][]right{
 		{privileges: "SELECT", object: "schema_migrations", unchecked: true},
 		{privileges: "SELECT, UPDATE, DELETE", object: "outbox"},
 		{privileges: "SELECT", object: "outbox_seq_seq"},
+		{privileges: "SELECT, INSERT, UPDATE, DELETE", object: "archive_batches", unchecked: true}, // not every relay archives
 		{privileges: "SELECT, UPDATE", object: "relay_leases"},
 		{privileges: "SELECT, INSERT, UPDATE, DELETE", object: "relays"},
 		execute("shard(text, text)"),
@@ -136,6 +137,7 @@ var rightsOf = map[Role][]right{
 		{privileges: "SELECT", object: "outbox"},
 		{privileges: "SELECT", object: "relays"},
 		{privileges: "SELECT", object: "relay_leases"},
+		{privileges: "SELECT", object: "archive_batches"},
 		{privileges: "SELECT", object: "processed"},
 		{privileges: "SELECT", object: "dead"},
 		{privileges: "SELECT", object: "events"},

@@ -132,6 +132,8 @@ func (b *testBundle) requireAllChecked(t *testing.T, pool *pgxpool.Pool, part sc
 		case strings.Contains(grant, "FUNCTION"),
 			part == schema.Application && (strings.Contains(grant, ".outbox ") || strings.Contains(grant, ".calls ") || strings.Contains(grant, ".key_versions ") || strings.HasPrefix(grant, "GRANT DELETE") || strings.Contains(grant, "(purged_before, ")):
 			continue // not every application writes events, calls, guards versions, or purges
+		case part == schema.Relay && strings.Contains(grant, ".archive_batches "):
+			continue // not every relay archives
 		}
 		revoke := strings.Replace(strings.Replace(grant, "GRANT ", "REVOKE ", 1), " TO ", " FROM ", 1)
 		_, err := b.pool.Exec(t.Context(), revoke)

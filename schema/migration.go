@@ -12,7 +12,7 @@ import (
 )
 
 // Version is the newest migration this binary knows, and the one it needs.
-const Version = 6
+const Version = 7
 
 //go:embed migrations/*.sql
 var files embed.FS

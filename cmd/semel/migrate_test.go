@@ -32,7 +32,7 @@ func TestMigrate(t *testing.T) {
 	requireGolden(t, "down.txt", named(r.stdout))
 	require.NoError(t, schema.Check(t.Context(), db.Pool, db.Schema))
 
-	require.Contains(t, works(t, db, "migrate", "down", "-to", "0", "-yes"), "took back 6 add_outbox_functions\ntook back 5 create_calls\ntook back 4 create_inbox\ntook back 3 add_purge_turns\ntook back 2 create_outbox\ntook back 1 create_tables\n")
+	require.Contains(t, works(t, db, "migrate", "down", "-to", "0", "-yes"), "took back 7 create_archive_batches\ntook back 6 add_outbox_functions\ntook back 5 create_calls\ntook back 4 create_inbox\ntook back 3 add_purge_turns\ntook back 2 create_outbox\ntook back 1 create_tables\n")
 	require.ErrorIs(t, schema.Check(t.Context(), db.Pool, db.Schema), schema.ErrOutdated)
 	require.Equal(t, "schema \"SCHEMA\" is at version 0 already\n", named(works(t, db, "migrate", "down", "-to", "0", "-yes")))
 	requireGolden(t, "status_empty.txt", status())
@@ -41,13 +41,14 @@ func TestMigrate(t *testing.T) {
 		{"version": 3, "name": "add_purge_turns", "oldest_binary": 1, "applied_at": null},
 		{"version": 4, "name": "create_inbox", "oldest_binary": 1, "applied_at": null},
 		{"version": 5, "name": "create_calls", "oldest_binary": 1, "applied_at": null},
-		{"version": 6, "name": "add_outbox_functions", "oldest_binary": 1, "applied_at": null}]`, works(t, db, "migrate", "status", "-json"))
+		{"version": 6, "name": "add_outbox_functions", "oldest_binary": 1, "applied_at": null},
+		{"version": 7, "name": "create_archive_batches", "oldest_binary": 1, "applied_at": null}]`, works(t, db, "migrate", "status", "-json"))
 
 	r = semel(t, db.URL, "dlq", "list", "-schema", db.Schema)
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stderr, "run `semel migrate up -schema")
 
-	require.Equal(t, "applied 1 create_tables\napplied 2 create_outbox\napplied 3 add_purge_turns\napplied 4 create_inbox\napplied 5 create_calls\napplied 6 add_outbox_functions\n", works(t, db, "migrate", "up"))
+	require.Equal(t, "applied 1 create_tables\napplied 2 create_outbox\napplied 3 add_purge_turns\napplied 4 create_inbox\napplied 5 create_calls\napplied 6 add_outbox_functions\napplied 7 create_archive_batches\n", works(t, db, "migrate", "up"))
 	require.NoError(t, schema.Check(t.Context(), db.Pool, db.Schema))
 }
 
@@ -84,8 +85,8 @@ func TestMigrateStatus_NewerSchema(t *testing.T) {
 		says   string
 		code   int // of semel dlq list
 	}{
-		{name: "MayRun", oldest: 1, says: "newer than this program, which is built for version 6 and may run on it\n"},
-		{name: "MustNotRun", oldest: 7, says: "and must not run on it: deploy a newer one\n", code: 1},
+		{name: "MayRun", oldest: 1, says: "newer than this program, which is built for version 7 and may run on it\n"},
+		{name: "MustNotRun", oldest: 99, says: "and must not run on it: deploy a newer one\n", code: 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

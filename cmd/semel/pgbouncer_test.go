@@ -35,5 +35,5 @@ func TestPgBouncer(t *testing.T) {
 		}
 	}
 	require.Contains(t, works(t, through, "migrate", "down", "-to", "0", "-yes"), "took back 1 create_tables\n")
-	require.Equal(t, "applied 1 create_tables\napplied 2 create_outbox\napplied 3 add_purge_turns\napplied 4 create_inbox\napplied 5 create_calls\napplied 6 add_outbox_functions\n", works(t, through, "migrate", "up"))
+	require.Equal(t, "applied 1 create_tables\napplied 2 create_outbox\napplied 3 add_purge_turns\napplied 4 create_inbox\napplied 5 create_calls\napplied 6 add_outbox_functions\napplied 7 create_archive_batches\n", works(t, through, "migrate", "up"))
 }

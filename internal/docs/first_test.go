@@ -28,7 +28,7 @@ func TestReadme_FirstProgram(t *testing.T) {
 		return string(out)
 	}
 
-	require.Equal(t, "applied 1 create_tables\napplied 2 create_outbox\napplied 3 add_purge_turns\napplied 4 create_inbox\napplied 5 create_calls\napplied 6 add_outbox_functions\n", run("go", "run", "./cmd/semel", "migrate", "up"))
+	require.Equal(t, "applied 1 create_tables\napplied 2 create_outbox\napplied 3 add_purge_turns\napplied 4 create_inbox\napplied 5 create_calls\napplied 6 add_outbox_functions\napplied 7 create_archive_batches\n", run("go", "run", "./cmd/semel", "migrate", "up"))
 	createTable(t, database, read(t, "README.md"))
 	require.Equal(t, "processed\nduplicate\n", run("go", "run", "-C", "examples", "./first"))
 	require.Equal(t, "duplicate\nduplicate\n", run("go", "run", "-C", "examples", "./first"), "the second time nothing is new")
