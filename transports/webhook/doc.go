@@ -1,5 +1,6 @@
 // Package webhook receives the signed callbacks of payment providers and others: it
-// verifies the bytes as they came, stores them in the inbox, and answers.
+// verifies the bytes as they came, stores them in the inbox, and answers. And it sends
+// events in the same manner: see [Publisher].
 //
 //	in, err := inbox.New(pool, "billing", h, inbox.Config{})
 //	...
@@ -64,6 +65,49 @@
 // Nothing limits how many requests are served at once; each holds its body until it
 // is stored. Put a limit before it where strangers can reach it, and set the
 // ReadHeaderTimeout of the [net/http.Server]: nobody can bound headers but it.
+//
+// # Sending
+//
+//	publisher, err := webhook.NewPublisher("https://shop.example.com/hook", secret, webhook.PublisherConfig{})
+//	...
+//	relay, err := outbox.NewRelay(pool, publisher, outbox.RelayConfig{Window: 100})
+//
+// Each event is one POST: its payload byte for byte, its content type (without one:
+// JSON if it is, else application/octet-stream), and its fields and headers under the
+// names that all transports use, message-id, message-type and so on. It is signed
+// as Standard Webhooks has it, with webhook-id the id of the event, the same in
+// every attempt, and has an Idempotency-Key. What an answer means for the event:
+//
+//	2xx                      confirmed
+//	408, 409, 425, 429, 5xx  failed, not before Retry-After if there is one (an hour at most)
+//	3xx                      permanent: redirects are not followed, nothing goes to the other host
+//	401, 403                 permanent; but five in a row, and all wait (see below)
+//	any other 4xx            permanent
+//	none, not connected      the endpoint is away
+//	none in time, or torn    failed
+//
+// A 429 or 5xx (but 501 and 505), or no answer, is the event's failure as long as
+// others are answered between: an event that the endpoint dies of holds up its own
+// aggregate, and comes in front of a person. Once three different ones failed in a row
+// it is the endpoint that is away, of which no event spends an attempt; a Retry-After is
+// obeyed for all events then, five minutes at most, and nothing is sent before.
+//
+// A secret that was changed on the other side does not empty the outbox into
+// quarantine: after five refusals in a row one request every 30 seconds tries, the
+// others wait, and the log calls for a person. The four before are in quarantine.
+//
+// Nothing is sent twice but by whoever calls Publish. Whoever answers 2xx has the event,
+// whatever the answer says: a login page or a proxy's page with status 200 would be
+// taken for a confirmation. Use https, so that nobody between can answer.
+//
+// In HTTP a header's value is printable ASCII. So all that a message says is
+// percent-encoded, as CloudEvents has it: what is no printable ASCII, space, quote
+// and percent sign. (traceparent, tracestate and baggage are sent as they are, or not at
+// all if they cannot be.) In webhook-id a dot is encoded too, which would move
+// the boundary of what is signed. A header without a value arrives as an empty one, its
+// name without regard to case; one whose name HTTP does not allow is left out, and so is
+// what belongs to the connection, to the signature, or to a login (authorization,
+// cookie).
 //
 // # Tests of your own
 //

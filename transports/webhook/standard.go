@@ -53,7 +53,7 @@ func StandardWebhooks(secrets ...string) Preset {
 type standard struct {
 	keys    []key
 	public  []ed25519.PublicKey
-	private ed25519.PrivateKey // the first, if any: only for Sign
+	private []ed25519.PrivateKey // only for signing
 }
 
 // add takes a secret in. The kind of a key is in its name, so that nobody can make
@@ -73,9 +73,7 @@ func (s *standard) add(secret string) error {
 	case kind == "whpk" && len(raw) == ed25519.PublicKeySize:
 		s.public = append(s.public, raw)
 	case kind == "whsk" && (len(raw) == ed25519.SeedSize || len(raw) == ed25519.PrivateKeySize):
-		if s.private == nil {
-			s.private = ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])
-		}
+		s.private = append(s.private, ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize]))
 	default:
 		return errors.New("is no ed25519 key: it has " + strconv.Itoa(len(raw)) + " bytes behind its prefix")
 	}
@@ -144,25 +142,45 @@ func (s *standard) holds(signatures []string, prefix, body []byte) error {
 	return errWrong
 }
 
+// addSigning takes secrets in that sign, each of them.
+func (s *standard) addSigning(secrets []string) error {
+	return checkSecrets(secrets, func(secret string) error {
+		if strings.HasPrefix(secret, "whpk_") {
+			return errors.New("is a public key, which signs nothing: give the private one, whsk_")
+		}
+		return s.add(secret)
+	})
+}
+
 // sign takes the private key if there is one, else the first secret.
 func (s *standard) sign(h http.Header, body []byte, at time.Time) error {
+	if len(s.private)+len(s.keys) == 0 {
+		return errors.New("a public key signs nothing: give the private one, whsk_")
+	}
+	one := standard{private: s.private[:min(len(s.private), 1)]}
+	if len(one.private) == 0 {
+		one.keys = s.keys[:1]
+	}
+	return one.signAll(h, body, at)
+}
+
+// signAll makes a signature with each secret.
+func (s *standard) signAll(h http.Header, body []byte, at time.Time) error {
 	id, err := oneLine(h, standardID)
 	if err != nil {
 		return errors.New("set its webhook-id first, once")
 	}
 	t := strconv.FormatInt(at.Unix(), 10)
 	prefix := []byte(id + "." + t + ".")
-	var signature string
-	switch {
-	case s.private != nil:
-		signature = "v1a," + base64.StdEncoding.EncodeToString(ed25519.Sign(s.private, slices.Concat(prefix, body)))
-	case len(s.keys) > 0:
-		signature = "v1," + base64.StdEncoding.EncodeToString(s.keys[0].sum(prefix, body))
-	default:
-		return errors.New("a public key signs nothing: give the private one, whsk_")
+	var signatures []string
+	for _, private := range s.private {
+		signatures = append(signatures, "v1a,"+base64.StdEncoding.EncodeToString(ed25519.Sign(private, slices.Concat(prefix, body))))
+	}
+	for _, k := range s.keys {
+		signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(k.sum(prefix, body)))
 	}
 	h.Set(standardTimestamp, t)
-	h.Set(standardSignature, signature)
+	h.Set(standardSignature, strings.Join(signatures, " "))
 	return nil
 }
 
