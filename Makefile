@@ -55,6 +55,7 @@ help: ## list the targets
 test: services-up ## run all tests against real services, with -race, and the examples
 	@scripts/compiler.sh
 	@scripts/pgbouncer.sh
+	@scripts/psycopg.sh
 	@$(with_services) scripts/gotest.sh '$(PKG)' -race -count=1 -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -run '$(RUN)'
 	@echo "examples"
 	@go -C examples vet ./...

@@ -15,4 +15,7 @@
 // Payloads stand in the table as they are written, unless the [Writer] has a codec
 // ([Writer.WithCodec]). Then the relay needs it too ([RelayConfig.Codec]), and what
 // reads the table by itself, Debezium for one, finds encoded payloads.
+//
+// Writers in other languages call the function outbox_write of the schema; what it
+// takes is in docs/sql.md.
 package outbox

@@ -87,6 +87,7 @@ done
 [ ${#chosen[@]} -gt 0 ] || fail "no such version: $*; there are ${releases[*]%%.*}"
 
 scripts/pgbouncer.sh
+scripts/psycopg.sh
 scripts/tools.sh gotestsum
 umask 077
 mkdir -p .services/versions
