@@ -95,19 +95,22 @@ func TestLedger_LeavesNothing(t *testing.T) {
 // Times of a process are those that it has itself.
 func TestReadProcess(t *testing.T) {
 	t.Parallel()
-	var spent syscall.Rusage
-	require.Eventually(t, func() bool {
-		for began := time.Now(); time.Since(began) < 10*time.Millisecond; { //nolint:revive // it computes
-		}
+	computed := func() time.Duration {
+		var spent syscall.Rusage
 		require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &spent))
-		return spent.Utime.Nano() > int64(100*time.Millisecond)
-	}, time.Minute, time.Millisecond)
+		return time.Duration(spent.Utime.Nano() + spent.Stime.Nano())
+	}
+	for computed() < 20*tick {
+	}
 
+	before := computed()
 	p, ok := readProcess(os.Getpid())
+	after := computed()
 
 	require.True(t, ok)
 	require.Equal(t, os.Getppid(), p.parent)
-	require.GreaterOrEqual(t, p.own, 90*time.Millisecond)
+	require.GreaterOrEqual(t, p.own, before-2*tick)
+	require.LessOrEqual(t, p.own, after+2*tick)
 	require.GreaterOrEqual(t, computedBy(os.Getppid()), p.own)
 	require.GreaterOrEqual(t, computedByAll(), p.own)
 	_, ok = readProcess(-1)
