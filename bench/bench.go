@@ -28,6 +28,7 @@ type bench struct {
 	waiting  int
 	events   int
 	pending  int
+	sized    int
 
 	cpuProfile, memProfile string
 }
@@ -74,6 +75,10 @@ func benchmarks() []benchmark {
 		{"purge.writers_p99", atMost(1.5), (*bench).purgeWriters},
 		{"webhook.store.vs_insert", atLeast(0.8), (*bench).webhookStore},
 		{"webhook.latency_over_bare_ms", atMost(5), (*bench).webhookLatency},
+		{"size.event_300", noTarget(), eventSize(smallPayload)},
+		{"size.event_2k", noTarget(), eventSize(largePayload)},
+		{"size.stored_300", noTarget(), storedSize(smallPayload)},
+		{"size.stored_2k", noTarget(), storedSize(largePayload)},
 	}
 }
 

@@ -101,6 +101,7 @@ func TestNewMessage_HasItsSize(t *testing.T) {
 	t.Parallel()
 
 	require.Len(t, newMessage().Payload, payloadBytes)
+	require.Len(t, messageOf(largePayload).Payload, largePayload)
 }
 
 // A round trip begins with a write that follows an answer: that one waits, the
@@ -147,13 +148,16 @@ func TestRun(t *testing.T) {
 	services.Postgres(t)
 	var stdout, stderr bytes.Buffer
 
-	err := run(t.Context(), []string{"-run", `^row\.bytes$|^engine\.allocs$`, "-rounds", "1", "-rows", "2000"}, &stdout, &stderr)
+	err := run(t.Context(), []string{"-run", `^row\.bytes$|^engine\.allocs$|^size\.`, "-rounds", "1", "-rows", "2000", "-sized", "2000"}, &stdout, &stderr)
 
 	require.NoError(t, err, stderr.String())
 	require.Regexp(t, `(?m)^# PostgreSQL .*fsync=on, synchronous_commit=on`, stdout.String())
 	require.Regexp(t, `(?m)^BENCH row\.bytes [0-9]+\.[0-9] \(target <= 115: .*2000 rows`, stdout.String())
 	require.Regexp(t, `(?m)^BENCH engine\.allocs [0-9.]+ \(target <= 12: `, stdout.String())
-	require.Equal(t, 3, strings.Count(stdout.String(), "\n"), stdout.String())
+	for _, name := range []string{"event_300", "event_2k", "stored_300", "stored_2k"} {
+		require.Regexp(t, `(?m)^BENCH size\.`+name+` [0-9]+ \(no target; 2000 (events|messages) with (300|2048) bytes`, stdout.String())
+	}
+	require.Equal(t, 7, strings.Count(stdout.String(), "\n"), stdout.String())
 }
 
 func TestRun_BadFlags(t *testing.T) {

@@ -65,6 +65,7 @@ func configure(args []string, stdout, stderr io.Writer) (*bench, error) {
 	flags.IntVar(&b.waiting, "waiting", 1_000_000, "messages that wait in the topic in run.rss_mb, and in the inbox in inbox.rss_mb and inbox.due_p99_ms")
 	flags.IntVar(&b.events, "events", 400_000, "events of an outbox that relays with nowhere to publish drain; with Kafka half as many")
 	flags.IntVar(&b.pending, "pending", 5_000_000, "events that wait in relay.rss_mb, and that are purged in purge.writers_p99")
+	flags.IntVar(&b.sized, "sized", 100_000, "rows of which size.* takes the size")
 	flags.StringVar(&b.cpuProfile, "cpuprofile", "", "write a CPU profile of everything measured to this file")
 	flags.StringVar(&b.memProfile, "memprofile", "", "write a profile of every allocation to this file")
 	if err := flags.Parse(args); err != nil {
@@ -74,8 +75,8 @@ func configure(args []string, stdout, stderr io.Writer) (*bench, error) {
 	if b.names, err = regexp.Compile(*names); err != nil {
 		return nil, fmt.Errorf("read -run: %w", err)
 	}
-	if b.rounds < 1 || b.round < time.Second || min(b.messages, b.rows, b.waiting) < workers || min(b.events, b.pending) < fewestEvents {
-		return nil, fmt.Errorf("-rounds must be at least 1, -for at least 1s, -messages, -rows and -waiting at least %d, -events and -pending at least %d", workers, fewestEvents)
+	if b.rounds < 1 || b.round < time.Second || min(b.messages, b.rows, b.waiting, b.sized) < workers || min(b.events, b.pending) < fewestEvents {
+		return nil, fmt.Errorf("-rounds must be at least 1, -for at least 1s, -messages, -rows, -waiting and -sized at least %d, -events and -pending at least %d", workers, fewestEvents)
 	}
 	return b, nil
 }

@@ -38,13 +38,16 @@ func fresh(int) func() *handler.Message {
 	return newMessage
 }
 
-func newMessage() *handler.Message {
+func newMessage() *handler.Message { return messageOf(payloadBytes) }
+
+// messageOf is a message whose payload has so many bytes.
+func messageOf(size int) *handler.Message {
 	account := strconv.Itoa(rand.IntN(accounts) + 1)
-	payload := make([]byte, 0, payloadBytes)
+	payload := make([]byte, 0, size)
 	payload = append(payload, `{"account":`...)
 	payload = append(payload, account...)
 	payload = append(payload, `,"amount":1,"reference":"`...)
-	rest, from := payloadBytes-len(payload)-len(`"}`), rand.IntN(len(noise())-payloadBytes)
+	rest, from := size-len(payload)-len(`"}`), rand.IntN(len(noise())-size)
 	payload = append(payload, noise()[from:from+rest]...)
 	payload = append(payload, `"}`...)
 	return &handler.Message{ID: newID(), Type: "payment.booked", Key: []byte(account), Payload: payload}
