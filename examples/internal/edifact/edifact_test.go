@@ -265,15 +265,23 @@ func TestParse_Shared(t *testing.T) {
 		element  int // and what is in it
 		want     []string
 	}{
-		{file: "orders-with-group.edi", kind: "ORDERS:D:96B", segments: 16, seg: 11, element: 1, want: []string{"21", "288"}, warnings: 1,
-			refused: "segment 20 (UNT), element 1, byte 549: it says 21 segments, there are 18"},
-		{file: "invoic_d97b.edi", kind: "INVOIC:D:97B", segments: 22, seg: 4, element: 4, want: []string{"BÜTTNER WIDGET COMPANY"}, warnings: 1,
-			refused: "segment 7 (NAD), element 4, byte 229: byte 0xc3"},
-		{file: "wrapped_invoic_d97b.edi", kind: "INVOIC:D:97B", segments: 22, seg: 4, element: 4, want: []string{"BÜTTNER WIDGET COMPANY"}, warnings: 1,
-			refused: "segment 7 (NAD), element 4, byte 227: byte 0xc3"},
+		{
+			file: "orders-with-group.edi", kind: "ORDERS:D:96B", segments: 16, seg: 11, element: 1, want: []string{"21", "288"}, warnings: 1,
+			refused: "segment 20 (UNT), element 1, byte 549: it says 21 segments, there are 18",
+		},
+		{
+			file: "invoic_d97b.edi", kind: "INVOIC:D:97B", segments: 22, seg: 4, element: 4, want: []string{"BÜTTNER WIDGET COMPANY"}, warnings: 1,
+			refused: "segment 7 (NAD), element 4, byte 229: byte 0xc3",
+		},
+		{
+			file: "wrapped_invoic_d97b.edi", kind: "INVOIC:D:97B", segments: 22, seg: 4, element: 4, want: []string{"BÜTTNER WIDGET COMPANY"}, warnings: 1,
+			refused: "segment 7 (NAD), element 4, byte 227: byte 0xc3",
+		},
 		{file: "invoic_d97b_una.edi", kind: "INVOIC:D:97B", segments: 22, seg: 8, element: 1, want: []string{"47", "1020", "EA"}},
-		{file: "invoic_d93a_una.edi", kind: "INVOIC:D:93A", segments: 26, seg: 4, element: 3, want: []string{"Fahrradhandel Pedal"}, warnings: 1,
-			refused: "segment 7 (NAD), element 6, byte 216: byte 0xc3"},
+		{
+			file: "invoic_d93a_una.edi", kind: "INVOIC:D:93A", segments: 26, seg: 4, element: 3, want: []string{"Fahrradhandel Pedal"}, warnings: 1,
+			refused: "segment 7 (NAD), element 6, byte 216: byte 0xc3",
+		},
 		{file: "pnrgov.edi", kind: "PNRGOV:11:1", segments: 83, seg: 1, element: 1, want: []string{"1A", "MUC"}},
 	}
 	for _, tt := range tests {
