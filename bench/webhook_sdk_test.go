@@ -143,3 +143,38 @@ func TestSDK(t *testing.T) {
 		})
 	}
 }
+
+// What a publisher sends, the receiver's own library takes: with the old secret and with
+// the new one, also an id that is no UUID.
+func TestSDK_Publisher(t *testing.T) {
+	t.Parallel()
+
+	secretOf := func(text string) string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(text)) }
+	old, fresh := secretOf("example-secret-example-secret-32"), secretOf("another-secret-another-secret-32")
+	for name, tt := range map[string]struct{ receiver, id string }{
+		"Old":  {receiver: old, id: "01912d68-783e-7a03-8467-5661c1243ad4"},
+		"New":  {receiver: fresh, id: "01912d68-783e-7a03-8467-5661c1243ad4"},
+		"Dot":  {receiver: old, id: "order.42 çay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			receiver, err := standardwebhooks.NewWebhook(tt.receiver)
+			require.NoError(t, err)
+			endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				payload, err := io.ReadAll(r.Body)
+				if err != nil || receiver.Verify(payload, r.Header) != nil || receiver.Verify(append(payload, ' '), r.Header) == nil {
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+			}))
+			t.Cleanup(endpoint.Close)
+			publisher, err := webhook.NewPublisher(endpoint.URL, fresh, webhook.PublisherConfig{MoreSecrets: []string{old}})
+			require.NoError(t, err)
+			t.Cleanup(publisher.CloseIdleConnections)
+
+			errs := publisher.Publish(t.Context(), []*handler.Message{{ID: tt.id, Payload: []byte(sdkBody)}})
+
+			require.NoError(t, errs[0])
+		})
+	}
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/outbox"
 )
 
-// target is a broker to publish to.
+// target is a broker to publish to, or an endpoint.
 type target struct {
 	name      string // for the log
 	publisher handler.Publisher
@@ -28,7 +28,7 @@ const closeTimeout = 5 * time.Second
 // relay publishes events until its context ends.
 func relay(ctx context.Context, c *call) error {
 	c.needsDatabase()
-	kafka, rabbitmq := c.kafkaFlags(), c.rabbitMQFlags()
+	kafka, rabbitmq, http := c.kafkaFlags(), c.rabbitMQFlags(), c.httpFlags()
 	cfg := outbox.RelayConfig{}
 	c.flags.StringVar(&cfg.Name, "name", "", "the `name` by which people know this relay (default host and process id)")
 	c.flags.IntVar(&cfg.Batch, "batch", 100, "how many events to read and publish at once")
@@ -47,7 +47,7 @@ func relay(ctx context.Context, c *call) error {
 	cfg.Schema = c.schema
 	cfg.Logger = slog.New(slog.NewJSONHandler(c.stderr, nil))
 	cfg.AttemptTimeout = min(attemptTimeout, cfg.Lease/2)
-	t, err := c.chooseTarget(kafka, rabbitmq, cfg)
+	t, err := c.chooseTarget(kafka, rabbitmq, http, &cfg)
 	if err != nil {
 		return err
 	}
@@ -81,20 +81,22 @@ func relay(ctx context.Context, c *call) error {
 
 // chooseTarget finds out which broker is meant: the one that flags speak of,
 // else the only one that the environment names.
-func (c *call) chooseTarget(kafka *kafkaFlags, rabbitmq *rabbitMQFlags, cfg outbox.RelayConfig) (*target, error) {
-	toKafka, toRabbitMQ := kafka.given(), rabbitmq.given()
-	if !toKafka && !toRabbitMQ {
-		toKafka, toRabbitMQ = os.Getenv(kafkaVariable) != "", os.Getenv(amqpVariable) != ""
+func (c *call) chooseTarget(kafka *kafkaFlags, rabbitmq *rabbitMQFlags, http *httpFlags, cfg *outbox.RelayConfig) (*target, error) {
+	toKafka, toRabbitMQ, toHTTP := kafka.given(), rabbitmq.given(), http.given()
+	if !toKafka && !toRabbitMQ && !toHTTP {
+		toKafka, toRabbitMQ, toHTTP = os.Getenv(kafkaVariable) != "", os.Getenv(amqpVariable) != "", os.Getenv(webhookVariable) != ""
 	}
 	switch {
-	case toKafka && toRabbitMQ:
-		return nil, c.usage("a relay publishes to one broker: say -kafka or -amqp, without flags of the other one")
+	case toKafka && toRabbitMQ, toKafka && toHTTP, toRabbitMQ && toHTTP:
+		return nil, c.usage("a relay publishes to one broker: say -kafka, -amqp or -http, without flags of the others")
 	case toKafka:
-		return c.kafkaTarget(kafka, cfg)
+		return c.kafkaTarget(kafka, *cfg)
 	case toRabbitMQ:
-		return c.rabbitMQTarget(rabbitmq, cfg)
+		return c.rabbitMQTarget(rabbitmq, *cfg)
+	case toHTTP:
+		return c.httpTarget(http, cfg)
 	}
-	return nil, c.usage("no broker: give -kafka or set $%s, or give -amqp or set $%s", kafkaVariable, amqpVariable)
+	return nil, c.usage("no broker: give -kafka or set $%s, or give -amqp or set $%s, or give -http or set $%s", kafkaVariable, amqpVariable, webhookVariable)
 }
 
 // openPool is connect for a program that runs for long.

@@ -312,6 +312,7 @@ func TestRelay_BrokerAway(t *testing.T) {
 	for name, args := range map[string][]string{
 		"Kafka":    {"-kafka", "127.0.0.1:1"},
 		"RabbitMQ": {"-amqp", "amqp://user:hunter2@127.0.0.1:1/"},
+		"HTTP":     {"-http", "http://user:hunter2@127.0.0.1:1/?hunter2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -320,7 +321,7 @@ func TestRelay_BrokerAway(t *testing.T) {
 			require.NoError(t, pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
 				return outbox.NewWriter(db.Schema).Write(t.Context(), tx, outbox.Event{AggregateType: "order", AggregateID: "1", Type: "t"})
 			}))
-			p := startRelay(t, db, nil, append(args, "-lease", "3s")...)
+			p := startRelay(t, db, []string{"WEBHOOK_SECRET=" + signingSecret}, append(args, "-lease", "3s")...)
 			require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), "no attempt is spent") }, deadline, 10*time.Millisecond)
 
 			p.stop(t, syscall.SIGTERM)
@@ -346,9 +347,17 @@ func TestRelay_Refused(t *testing.T) {
 		code int
 		want string
 	}{
-		{name: "NoBroker", code: 2, want: "no broker: give -kafka or set $KAFKA_BROKERS, or give -amqp or set $AMQP_URL"},
+		{name: "NoBroker", code: 2, want: "no broker: give -kafka or set $KAFKA_BROKERS, or give -amqp or set $AMQP_URL, or give -http or set $WEBHOOK_URL"},
 		{name: "TwoBrokers", env: []string{"KAFKA_BROKERS=a:1", "AMQP_URL=amqp://a"}, code: 2, want: "a relay publishes to one broker"},
 		{name: "TwoBrokersByFlags", args: []string{"-kafka", "a:1", "-exchange", "x"}, code: 2, want: "a relay publishes to one broker"},
+		{name: "BrokerAndEndpoint", args: []string{"-kafka", "a:1", "-http", "https://a/"}, code: 2, want: "a relay publishes to one broker: say -kafka, -amqp or -http"},
+		{name: "NoEndpoint", args: []string{"-http-at-once", "1"}, code: 2, want: "no endpoint: give -http or set $WEBHOOK_URL"},
+		{name: "EndpointWithoutSecret", args: []string{"-http", "https://user:hunter2@a/"}, code: 2, want: "nothing to sign with: set $WEBHOOK_SECRET"},
+		{name: "EndpointWithBadSecret", args: []string{"-http", "https://a/"}, env: []string{"WEBHOOK_SECRET=hunter2"}, code: 2, want: "secret 1 must begin with whsec_"},
+		{name: "EndpointWithBadURL", env: []string{"WEBHOOK_URL=user:hunter2@a", "WEBHOOK_SECRET=" + signingSecret}, code: 2, want: "the URL in $WEBHOOK_URL with the secrets in $WEBHOOK_SECRET: make webhook publisher: URL must be like https://host/path"},
+		{name: "EndpointWithoutTLS", args: []string{"-http", "http://user:hunter2@example.com/"}, env: []string{"WEBHOOK_SECRET=" + signingSecret}, code: 2, want: "URL leads to example.com without TLS"},
+		{name: "EndpointTimeout", args: []string{"-http", "https://a/", "-http-timeout", "10s", "-lease", "20s"}, env: []string{"WEBHOOK_SECRET=" + signingSecret}, code: 2, want: "-http-timeout is 10s; it must be from 1ms to two fifths of -lease, 8s"},
+		{name: "EndpointAtOnce", args: []string{"-http", "https://a/", "-http-at-once", "-1"}, env: []string{"WEBHOOK_SECRET=" + signingSecret}, code: 2, want: "-http-at-once is -1; it must be from 1 to 10000"},
 		{name: "TopicWithoutBrokers", args: []string{"-topic", "x"}, code: 2, want: "no Kafka broker: give -kafka or set $KAFKA_BROKERS"},
 		{name: "TwoTopics", args: []string{"-kafka", "a:1", "-topic", "x", "-topic-prefix", "y"}, code: 2, want: "exclude each other"},
 		{name: "LoginWithoutSecret", args: []string{"-kafka", "a:1", "-kafka-login", "plain"}, code: 2, want: "-kafka-login needs $KAFKA_USERNAME and $KAFKA_PASSWORD"},

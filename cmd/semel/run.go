@@ -58,7 +58,7 @@ func commands() []command {
 		{name: "calls", summary: "Look at the calls to the outside, and decide on those of which nobody knows the end.", group: callsCommands()},
 		{name: "check", synopsis: " [flags]", summary: "Compare what waits with limits, for a monitoring system.", do: check},
 		{name: "doctor", synopsis: " [flags]", summary: "Look for what would break the promise later, and say what to do.", do: examine},
-		{name: "relay", synopsis: " -kafka BROKERS | -amqp URL [flags]", summary: "Publish the events of the outbox until it is told to stop.", do: relay},
+		{name: "relay", synopsis: " -kafka BROKERS | -amqp URL | -http URL [flags]", summary: "Publish the events of the outbox until it is told to stop.", do: relay},
 	}
 }
 

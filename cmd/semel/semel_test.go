@@ -44,7 +44,7 @@ type result struct {
 }
 
 // named are the variables that name services, which a test sets itself.
-var named = [...]string{"DATABASE_URL=", "PG", "KAFKA_", "AMQP_"}
+var named = [...]string{"DATABASE_URL=", "PG", "KAFKA_", "AMQP_", "WEBHOOK_"}
 
 // program is the program with $DATABASE_URL set to url, unset if that is empty.
 func program(ctx context.Context, url string, args ...string) *exec.Cmd {

@@ -31,7 +31,10 @@ func TestPublisher_Request(t *testing.T) {
 		ID: "evt_example_1", Type: "order.paid", Key: []byte("42"), Version: 7, CorrelationID: "corr 1", CausationID: "evt_0", Source: "/shop",
 		ContentType: "application/vnd.shop+json", OccurredAt: signedAt, Payload: []byte(body),
 		Headers: handler.Headers{
-			{Name: "x-tenant", Value: []byte("eu")}, {Name: "x-hop", Value: []byte("a")}, {Name: "X-Hop", Value: []byte("b")}, {Name: "x-empty"},
+			{Name: "x-tenant", Value: []byte("eu")},
+			{Name: "x-hop", Value: []byte("a")},
+			{Name: "X-Hop", Value: []byte("b")},
+			{Name: "x-empty"},
 			{Name: "semel-attempt", Value: []byte("2")},
 		},
 	})
