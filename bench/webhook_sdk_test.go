@@ -152,9 +152,9 @@ func TestSDK_Publisher(t *testing.T) {
 	secretOf := func(text string) string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(text)) }
 	old, fresh := secretOf("example-secret-example-secret-32"), secretOf("another-secret-another-secret-32")
 	for name, tt := range map[string]struct{ receiver, id string }{
-		"Old":  {receiver: old, id: "01912d68-783e-7a03-8467-5661c1243ad4"},
-		"New":  {receiver: fresh, id: "01912d68-783e-7a03-8467-5661c1243ad4"},
-		"Dot":  {receiver: old, id: "order.42 çay"},
+		"Old": {receiver: old, id: "01912d68-783e-7a03-8467-5661c1243ad4"},
+		"New": {receiver: fresh, id: "01912d68-783e-7a03-8467-5661c1243ad4"},
+		"Dot": {receiver: old, id: "order.42 çay"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
