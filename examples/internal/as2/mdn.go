@@ -139,6 +139,17 @@ func ParseMDN(b []byte) (*MDN, error) {
 	return m, nil
 }
 
+// ReceiveMDN is the MDN of an HTTP answer, as it was before [MDN.Send].
+func ReceiveMDN(h http.Header, body []byte) *MDN {
+	m := &MDN{Body: body}
+	for _, name := range [...]string{"AS2-From", "AS2-To", "AS2-Version", "Content-Type", "Message-ID", "MIME-Version", "Date"} {
+		if value := h.Get(name); value != "" {
+			m.Header = append(m.Header, Field{name, value})
+		}
+	}
+	return m
+}
+
 // Send answers an HTTP request with the MDN.
 func (m *MDN) Send(w http.ResponseWriter) error {
 	for _, f := range m.Header {

@@ -126,6 +126,7 @@ func TestMDN_KeptAndSent(t *testing.T) {
 	for _, f := range mdn.Header {
 		require.Equal(t, f.Value, w.Header().Get(f.Name))
 	}
+	require.Equal(t, mdn, as2.ReceiveMDN(w.Header(), w.Body.Bytes()))
 
 	for _, broken := range []string{"", "AS2-From: a", "nonsense\r\n\r\nbody"} {
 		_, err := as2.ParseMDN([]byte(broken))
