@@ -105,6 +105,15 @@ type RelayConfig struct {
 	// [KeepForever], purges nothing. Defaults to 7 days.
 	Retention time.Duration
 
+	// Archive, if set, is where events go before the purge deletes them, see
+	// [Store.Purge]. While it cannot be written to, nothing is purged; the log
+	// and [Stats] say so, and the relay tries again by itself.
+	Archive ArchiveStore
+
+	// ArchiveRetention is how long the archive is to keep an object, as its manifest
+	// says. Defaults to ten years.
+	ArchiveRetention time.Duration
+
 	// Codec decodes payloads that were written with one, see [Writer.WithCodec],
 	// before Validate and the publisher see them, in at most half of AttemptTimeout.
 	// An event that it cannot decode holds its aggregate back: without an attempt
@@ -143,6 +152,7 @@ func (c RelayConfig) withDefaults() RelayConfig {
 	setTo(&c.Poll, time.Second)
 	setTo(&c.MaxBlocked, 1000)
 	setTo(&c.Retention, 7*24*time.Hour)
+	setTo(&c.ArchiveRetention, defaultArchiveRetention)
 	setTo(&c.StatementTimeout, 10*time.Second)
 	if c.Name == "" {
 		host, err := os.Hostname()
@@ -209,6 +219,15 @@ func (c RelayConfig) validate(maxConns int32) error {
 	}
 	if c.Done < Mark || c.Done > Delete {
 		refuse("Done is %d; it must be Mark or Delete", c.Done)
+	}
+	if c.ArchiveRetention < 0 {
+		refuse("ArchiveRetention is %s; it must not be negative", c.ArchiveRetention)
+	}
+	if c.Archive != nil && c.Done == Delete {
+		refuse("Done is Delete: an event that is deleted at once never comes to the Archive; leave Done at Mark, or Archive out")
+	}
+	if c.Archive != nil && c.Retention < 0 {
+		refuse("Retention is KeepForever: what is never purged never comes to the Archive; say after what time it does, or leave Archive out")
 	}
 	return errors.Join(errs...)
 }

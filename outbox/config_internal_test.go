@@ -18,7 +18,8 @@ func TestRelayConfig_Defaults(t *testing.T) {
 	require.Equal(t, RelayConfig{
 		Schema: "semel", Batch: 100, Window: 1000, Lease: time.Minute, AttemptTimeout: 5 * time.Second,
 		RetryDelay: time.Second, RetryMaxDelay: 30 * time.Second, MaxAge: 24 * time.Hour, Poll: time.Second,
-		MaxBlocked: 1000, Retention: 7 * 24 * time.Hour, StatementTimeout: 10 * time.Second, Quarantine: Hold, Done: Mark,
+		MaxBlocked: 1000, Retention: 7 * 24 * time.Hour, ArchiveRetention: 3650 * 24 * time.Hour, StatementTimeout: 10 * time.Second,
+		Quarantine: Hold, Done: Mark,
 	}, cfg)
 }
 

@@ -38,6 +38,9 @@ func TestNewRelay_Refused(t *testing.T) {
 		{"Quarantine", outbox.RelayConfig{Quarantine: 7}, "Quarantine is 7"},
 		{"Retention", outbox.RelayConfig{Retention: time.Second}, "Retention is 1s; it must be at least 1m0s, or KeepForever"},
 		{"Done", outbox.RelayConfig{Done: -1}, "Done is -1"},
+		{"DeleteWithArchive", outbox.RelayConfig{Done: outbox.Delete, Archive: outbox.DirectoryArchive("a")}, "Done is Delete: an event that is deleted at once never comes to the Archive"},
+		{"KeepWithArchive", outbox.RelayConfig{Retention: outbox.KeepForever, Archive: outbox.DirectoryArchive("a")}, "Retention is KeepForever: what is never purged never comes to the Archive"},
+		{"ArchiveRetention", outbox.RelayConfig{ArchiveRetention: -1}, "ArchiveRetention is -1ns"},
 	}
 	pool := lazyPool(t, "pool_max_conns=4")
 	for _, tt := range tests {

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -11,6 +12,13 @@ import (
 func (s Store) WithMaxCounted(n int) Store {
 	q := *s.queries()
 	q.maxCounted = n
+	return Store{q: &q}
+}
+
+// WithMaxObject bounds how many bytes of payloads go into one object of the archive.
+func (s Store) WithMaxObject(n int64) Store {
+	q := *s.queries()
+	q.maxObject = n
 	return Store{q: &q}
 }
 
@@ -29,3 +37,12 @@ func TakePurgeTurn(ctx context.Context, r *Relay, every time.Duration) (bool, er
 
 // DraftName is the name under which a folder's object is written.
 func DraftName(name string, data []byte) string { return draftName(name, data) }
+
+// Sealed is the line of an object in JSON.
+func Sealed(object []byte) []byte { return sealed(bytes.Clone(object)) }
+
+// ReadLine reads a line of the archive.
+func ReadLine(line []byte) error {
+	_, err := readLine(line)
+	return err
+}

@@ -16,9 +16,17 @@ const defaultPurgeBatch = 10_000
 
 // PurgeConfig is everything about a purge that has a default.
 type PurgeConfig struct {
-	// Batch is how many events one transaction deletes at most. Defaults to
-	// 10,000.
+	// Batch is how many events one transaction deletes at most, and how many one
+	// object of the archive holds. Defaults to 10,000.
 	Batch int
+
+	// Archive, if set, is where events go first: none is deleted before it was
+	// read back from there. See [Store.Purge].
+	Archive ArchiveStore
+
+	// ArchiveRetention is how long the archive is to keep an object, as its manifest
+	// says. Defaults to ten years.
+	ArchiveRetention time.Duration
 
 	// Progress, if set, is told after each batch how many are deleted so far, and
 	// which part of the table (0 to 1) is done.
@@ -32,12 +40,19 @@ type PurgeConfig struct {
 // Each batch is a short transaction of its own, so db is a pool or a connection
 // and no transaction. The purge rests between batches to leave room for
 // writers and relays.
+//
+// With [PurgeConfig.Archive] a batch is an object of gzipped JSON Lines with a
+// manifest beside it. What goes into it is committed first, then it is written,
+// read back and compared, and then its rows are deleted. Whoever purges next goes on
+// with what somebody began who died; any number may purge at once. A row that
+// was changed by hand meanwhile stays and is archived anew. While the
+// archive fails, or has an object with other bytes, nothing is deleted: the error
+// says which ([ArchiveError]).
 func (s Store) Purge(ctx context.Context, db querier, olderThan time.Duration, cfg PurgeConfig) (deleted int64, err error) {
-	if cfg.Batch == 0 {
-		cfg.Batch = defaultPurgeBatch
-	}
-	if cfg.Batch < 0 || olderThan < 0 {
-		return 0, fmt.Errorf("purge the outbox: batch %d and age %s must not be negative", cfg.Batch, olderThan)
+	setTo(&cfg.Batch, defaultPurgeBatch)
+	setTo(&cfg.ArchiveRetention, defaultArchiveRetention)
+	if cfg.Batch < 0 || olderThan < 0 || cfg.ArchiveRetention < 0 {
+		return 0, fmt.Errorf("purge the outbox: batch %d, age %s and archive retention %s must not be negative", cfg.Batch, olderThan, cfg.ArchiveRetention)
 	}
 	var before time.Time
 	var blocks int64
@@ -45,7 +60,15 @@ func (s Store) Purge(ctx context.Context, db querier, olderThan time.Duration, c
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&before, &blocks}, func() error { return nil })
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case cfg.Archive != nil:
+		a := archiving{
+			store: s, q: s.queries(), db: db, archive: cfg.Archive, retention: cfg.ArchiveRetention,
+			before: pgtype.Timestamptz{Time: before, Valid: true}, batch: cfg.Batch,
+		}
+		deleted, err = a.run(ctx, blocks, cfg.Progress)
+	default:
 		deleted, err = heapwalk.Walk(ctx, blocks, cfg.Batch, func(ctx context.Context, from, to pgtype.TID, limit int) (found, gone int64, err error) {
 			rows, err := db.Query(ctx, s.queries().purge, from, to, before, limit)
 			if err == nil {

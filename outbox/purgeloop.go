@@ -27,7 +27,13 @@ func (r *relayRun) purge(ctx context.Context) {
 			return r.takePurgeTurn(ctx, store, every)
 		},
 		Purge: func(ctx context.Context, goesOn func(int64, float64)) (int64, error) {
-			return store.Purge(ctx, r.pool, r.cfg.Retention, PurgeConfig{Progress: goesOn})
+			deleted, err := store.Purge(ctx, r.pool, r.cfg.Retention, PurgeConfig{
+				Progress: goesOn, Archive: r.cfg.Archive, ArchiveRetention: r.cfg.ArchiveRetention,
+			})
+			if ctx.Err() == nil {
+				r.counters.purged(deleted, err)
+			}
+			return deleted, err
 		},
 		Logger: r.cfg.Logger.With(slog.String("relay", r.cfg.Name)),
 	}.Run(ctx)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -219,4 +221,39 @@ func TestRelay_TakesTurns(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, taken)
 	}
+}
+
+// Case O10: the archive of a relay is away for a while: nothing is deleted, it is said once, in the log and in Stats, and goes on by itself when the archive is back (seed documents)
+func TestRelay_Archives(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.fill(t, 20)
+	old, dir := b.old(t), filepath.Join(t.TempDir(), "not-mounted")
+	log := &lines{}
+	cfg := outbox.RelayConfig{Schema: b.Schema, Archive: outbox.DirectoryArchive(dir), Logger: slog.New(slog.NewTextHandler(log, nil))}
+	relay, err := outbox.NewRelay(b.NewPool(t, 6), &recorder{}, cfg)
+	require.NoError(t, err)
+	outbox.PurgeEvery(relay, time.Millisecond, time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); outbox.Purges(ctx, relay) }()
+
+	require.Eventually(t, func() bool { return relay.Stats().PurgeError != nil }, deadline, tick)
+	require.ErrorContains(t, relay.Stats().PurgeError, dir)
+	for range 3 { // it goes on trying, and says no more
+		turn := b.turn(t)
+		require.Eventually(t, func() bool { return b.turn(t).After(turn) }, deadline, tick)
+	}
+	require.Equal(t, 1, log.count("old rows could not be purged"))
+	require.Equal(t, old, b.old(t))
+
+	require.NoError(t, os.Mkdir(dir, 0o750))
+
+	require.Eventually(t, func() bool { return relay.Stats().Purged == int64(old) && relay.Stats().PurgeError == nil }, deadline, tick)
+	cancel()
+	<-done
+	require.Zero(t, b.old(t))
+	_, ids := archived(t, dir)
+	require.Len(t, ids, old)
 }

@@ -119,12 +119,16 @@ func when(t time.Time) *time.Time {
 // lockNumber is the advisory lock of an aggregate: the first 8 bytes of a
 // SHA-256 over parts with their lengths before them.
 func lockNumber(parts ...string) int64 {
+	return int64(binary.BigEndian.Uint64(hashOf(append([]string{"semel.outbox"}, parts...)...))) //nolint:gosec // all 64 bits
+}
+
+func hashOf(parts ...string) []byte {
 	h := sha256.New()
-	for _, part := range append([]string{"semel.outbox"}, parts...) {
+	for _, part := range parts {
 		_ = binary.Write(h, binary.BigEndian, uint32(len(part))) //nolint:gosec // names are short; a hash takes everything
 		h.Write([]byte(part))
 	}
-	return int64(binary.BigEndian.Uint64(h.Sum(nil))) //nolint:gosec // all 64 bits
+	return h.Sum(nil)
 }
 
 // sqlArgs are args for any driver: arrays in their text form.

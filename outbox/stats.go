@@ -22,6 +22,14 @@ type Stats struct {
 	// LeasesLost counts shard ranges that another relay took because this one was
 	// too slow.
 	LeasesLost int64
+
+	// Purged counts events that were deleted because they were old. With
+	// [RelayConfig.Archive] they are there.
+	Purged int64
+
+	// PurgeError is why this relay's last purge failed, the archive's reason too. Nil
+	// again after one that went well.
+	PurgeError error
 }
 
 // KindStats are the counts of one aggregate type.
@@ -37,14 +45,26 @@ func (r *Relay) Stats() Stats {
 	c := &r.counters
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Kinds: maps.Clone(c.kinds), Outages: c.outages.Load(), Stale: c.stale.Load(), LeasesLost: c.leasesLost.Load()}
+	return Stats{
+		Kinds: maps.Clone(c.kinds), Outages: c.outages.Load(), Stale: c.stale.Load(), LeasesLost: c.leasesLost.Load(),
+		Purged: c.deleted, PurgeError: c.purgeError,
+	}
 }
 
 type counters struct {
 	outages, stale, leasesLost atomic.Int64
 
-	mu    sync.Mutex
-	kinds map[string]KindStats
+	mu         sync.Mutex // guards what follows
+	kinds      map[string]KindStats
+	deleted    int64
+	purgeError error
+}
+
+func (c *counters) purged(n int64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deleted += n
+	c.purgeError = err
 }
 
 func (c *counters) add(kind string, f func(*KindStats)) {

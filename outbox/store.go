@@ -25,7 +25,12 @@ type storeQueries struct {
 	listPending, listHeld, list, loadRecord string
 	retry, discard                          string
 	purgeTurn, purgeStart, purge            string
-	maxCounted                              int // bounds a status
+	archiveFind, archiveLoad, archiveDelete string
+	archiveOpen, archiveBegin, archiveFill  string
+	archiveVerified, archiveGiveUp          string
+	archiveDone, archiveRestore             string
+	maxCounted                              int   // bounds a status
+	maxObject                               int64 // bounds an object of the archive
 }
 
 var (
@@ -55,6 +60,26 @@ var (
 	purgeStartSQL string
 	//go:embed queries/purge.sql
 	purgeSQL string
+	//go:embed queries/archive_find.sql
+	archiveFindSQL string
+	//go:embed queries/archive_load.sql
+	archiveLoadSQL string
+	//go:embed queries/archive_delete.sql
+	archiveDeleteSQL string
+	//go:embed queries/archive_open.sql
+	archiveOpenSQL string
+	//go:embed queries/archive_begin.sql
+	archiveBeginSQL string
+	//go:embed queries/archive_fill.sql
+	archiveFillSQL string
+	//go:embed queries/archive_verified.sql
+	archiveVerifiedSQL string
+	//go:embed queries/archive_give_up.sql
+	archiveGiveUpSQL string
+	//go:embed queries/archive_done.sql
+	archiveDoneSQL string
+	//go:embed queries/archive_restore.sql
+	archiveRestoreSQL string
 )
 
 var defaultStoreQueries = newStoreQueries(schema.Default)
@@ -82,7 +107,11 @@ func newStoreQueries(schemaName string) *storeQueries {
 		listPending: q(listPendingSQL), listHeld: q(listHeldSQL), list: q(listSQL), loadRecord: q(loadRecordSQL),
 		retry: q(retrySQL), discard: q(discardSQL),
 		purgeTurn: q(purgeTurnSQL), purgeStart: q(purgeStartSQL), purge: q(purgeSQL),
-		maxCounted: maxCounted,
+		archiveFind: q(archiveFindSQL), archiveLoad: q(archiveLoadSQL), archiveDelete: q(archiveDeleteSQL),
+		archiveOpen: q(archiveOpenSQL), archiveBegin: q(archiveBeginSQL), archiveFill: q(archiveFillSQL),
+		archiveVerified: q(archiveVerifiedSQL), archiveGiveUp: q(archiveGiveUpSQL),
+		archiveDone: q(archiveDoneSQL), archiveRestore: q(archiveRestoreSQL),
+		maxCounted: maxCounted, maxObject: maxObject,
 	}
 }
 

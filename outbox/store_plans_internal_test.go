@@ -39,6 +39,9 @@ func TestPlans_OfTheStore(t *testing.T) {
 		{"Retry", q.retry, id, "Index Scan using outbox_"}, // by id, or among the few that are held
 		{"Discard", q.discard, id, "outbox_pkey"},
 		{"Purge", q.purge, `'(128,0)', '(256,0)', '2026-01-01', 10000`, "Tid Range Scan on outbox"},
+		{"ArchiveFind", q.archiveFind, `'(128,0)', '(256,0)', '2026-01-01', 10000`, "Tid Range Scan on outbox"},
+		{"ArchiveLoad", q.archiveLoad, `ARRAY[` + id + `::uuid], 'infinity'`, "outbox_pkey"},
+		{"ArchiveDelete", q.archiveDelete, `ARRAY[` + id + `::uuid], '{(0,1)}', '{1}'`, "Tid Scan on outbox"},
 	}
 	for _, tt := range tests {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
