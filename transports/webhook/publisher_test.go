@@ -266,17 +266,24 @@ func TestPublisher_Concurrency(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { first <- p.Publish(context.WithoutCancel(t.Context()), []*handler.Message{numbered(1)})[0] }()
 	require.Eventually(t, func() bool { return len(e.seen()) == 1 }, patience, time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
 
-	err := p.Publish(ctx, []*handler.Message{numbered(2)})[0]
+	err := p.Publish(announced{t.Context(), time.Now().Add(time.Second)}, []*handler.Message{numbered(2)})[0]
 	close(release)
 
 	require.True(t, handler.IsUnavailable(err), "%v", err)
+	require.ErrorContains(t, err, "wait for one of 1 requests to end: make Concurrency larger, or the relay's Window smaller")
 	require.NoError(t, <-first)
 	require.Len(t, e.seen(), 1)
 	require.NoError(t, publish(t, p, numbered(2)))
 }
+
+// announced is a context that says when it ends, and does not end.
+type announced struct {
+	context.Context
+	deadline time.Time
+}
+
+func (a announced) Deadline() (time.Time, bool) { return a.deadline, true }
 
 // One that hangs holds up nobody else.
 func TestPublisher_OneHangs(t *testing.T) {

@@ -288,6 +288,25 @@ func TestPublisher_Away(t *testing.T) {
 	require.False(t, handler.IsUnavailable(publish(t, p, numbered(1))), "it was there meanwhile")
 }
 
+// An endpoint that says not yet, or that it cannot do what was asked, is there.
+func TestPublisher_NotYet(t *testing.T) {
+	t.Parallel()
+
+	for _, code := range []int{408, 409, 425, 501, 505} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+
+			p := sender(t, listen(t, status(code)).URL, webhook.PublisherConfig{})
+			for n := range 10 {
+				err := publish(t, p, numbered(n))
+				require.Error(t, err)
+				require.False(t, handler.IsPermanent(err))
+				require.False(t, handler.IsUnavailable(err))
+			}
+		})
+	}
+}
+
 // What one message is answered holds up only itself. When several are told to come
 // later, nothing is sent before.
 func TestPublisher_Hold(t *testing.T) {
