@@ -28,6 +28,7 @@ type post struct {
 	header map[string]string // that another one has not
 
 	taken  bool   // an MDN says processed
+	other  bool   // another content was taken under this Message-ID
 	says   string // in the refusal
 	status int    // of a refusal that is no MDN
 }
@@ -105,7 +106,7 @@ func badPosts() []post {
 func changed(posts []post) post {
 	i := slices.IndexFunc(posts, func(p post) bool { return p.taken && p.from == acme })
 	p := posts[i]
-	p.body, p.taken, p.says = interchange(invoic, 99999), false, "another content came under this Message-ID"
+	p.body, p.taken, p.other, p.says = interchange(invoic, 99999), false, true, "another content came under this Message-ID"
 	return p
 }
 

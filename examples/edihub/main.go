@@ -61,7 +61,7 @@ func parseOptions(args []string, out io.Writer) (o options, err error) {
 	flags := o.Flags("edihub", usage)
 	flags.IntVar(&o.interchanges, "n", 150, "how many good interchanges are posted, 130 to 5000")
 	flags.IntVar(&o.rate, "rate", 25, "how many posts there are in a `second`, 1 to 500")
-	flags.StringVar(&o.address, "listen", "", "take posts of yours too, at an `address` like 127.0.0.1:8080, until Ctrl-C")
+	flags.StringVar(&o.address, "listen", "", "afterwards take posts of yours at an `address` like 127.0.0.1:8080, until Ctrl-C")
 	if err := flags.Parse(args, out); err != nil {
 		return o, err
 	}

@@ -57,13 +57,25 @@ func (p *partners) found(name, url string) {
 	p.urls[name] = url
 }
 
-// url is where the next post goes, empty while nobody is there: the turns that a
-// load balancer takes.
-func (p *partners) url() string {
+// gone tells that nobody is there any more.
+func (p *partners) gone(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next++
-	return p.urls[hubs[p.next%len(hubs)]]
+	delete(p.urls, name)
+}
+
+// url is where the next post goes, empty while nobody is there: the turns that a
+// load balancer takes.
+func (p *partners) url() (url string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for range hubs {
+		p.next++
+		if url = p.urls[hubs[p.next%len(hubs)]]; url != "" {
+			break
+		}
+	}
+	return url
 }
 
 // postAll posts all, as many in a second as rate says.
@@ -141,6 +153,9 @@ func (p *partners) judge(post post, resp *http.Response, body []byte) error {
 			return err
 		case receipt.MessageID != strings.Trim(post.id, "<>"):
 			return fmt.Errorf("the MDN is for message %q", receipt.MessageID)
+		case receipt.Disposition == as2.Processed && post.other:
+			p.keep(post, resp, body) // and the tables show what it made
+			return nil
 		case receipt.Disposition == as2.Processed && !post.taken:
 			return fmt.Errorf("it is taken, but %s", post.says)
 		case receipt.Disposition == as2.Processed && receipt.MIC != as2.MIC("sha-256", []byte(post.body)):

@@ -35,8 +35,8 @@ const (
 const (
 	workers = 4
 
-	// A process that is killed takes what it had in hand with it: how long until
-	// others take that over. By default it is a minute.
+	// A relay that is killed takes what it had in hand with it: how long until others
+	// take that over. By default it is a minute.
 	lease = 4 * time.Second
 
 	// resends is for how long a partner may send a message again and get its MDN.
@@ -81,8 +81,7 @@ func serve(ctx context.Context, c partConfig) error {
 	}
 	j := journal{events: outbox.NewWriter(c.Schema).AfterCommit(notifier.Wake), responder: h.responder}
 	h.inbox, err = inbox.New(pool, edihub, handler.JSON(j.take), inbox.Config{
-		Schema: c.Schema, Workers: workers, Retention: resends,
-		HandlerTimeout: lease / 2, Lease: lease, DrainTimeout: 2 * time.Second, Logger: c.Logger(),
+		Schema: c.Schema, Workers: workers, Retention: resends, DrainTimeout: 2 * time.Second, Logger: c.Logger(),
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/semel-go/semel/examples/internal/crew"
 	"github.com/semel-go/semel/examples/internal/example"
 )
@@ -54,16 +56,20 @@ func (r *run) work(ctx context.Context, posts []post) error {
 	}
 	return r.Work(ctx, example.Work{
 		Crew: c,
-		Tasks: []func(context.Context) error{
-			func(ctx context.Context) error {
-				if err := r.partners.postAll(ctx, posts, r.rate); err != nil {
+		Tasks: []func(context.Context) error{func(ctx context.Context) error {
+			g, postCtx := errgroup.WithContext(ctx)
+			g.Go(func() error {
+				if err := r.partners.postAll(postCtx, posts, r.rate); err != nil {
 					return err
 				}
-				return r.partners.post(ctx, changed(posts))
-			},
-			func(ctx context.Context) error { return r.killAll(ctx, c, moments) },
-			r.listen,
-		},
+				return r.partners.post(postCtx, changed(posts))
+			})
+			g.Go(func() error { return r.killAll(postCtx, c, moments) })
+			if err := g.Wait(); err != nil || r.address == "" {
+				return err
+			}
+			return r.listen(ctx)
+		}},
 		Progress: r.progress,
 	})
 }
@@ -76,7 +82,10 @@ func (r *run) killAll(ctx context.Context, c *crew.Crew, moments <-chan string) 
 		case <-ctx.Done():
 			return ctx.Err()
 		case name := <-moments:
-			if err := c.Replace(name, func() { r.configs[name].Nth = 0 }); err != nil {
+			if err := c.Replace(name, func() {
+				r.configs[name].Nth = 0
+				r.partners.gone(name)
+			}); err != nil {
 				return err
 			}
 			for _, k := range kills {
