@@ -14,15 +14,6 @@ import (
 // This file is what to copy: the books and the events that tell of them change
 // together, in few round trips for many postings.
 
-// The aggregates, each with its events in order, and what happens to them.
-const (
-	accountKind     = "account"
-	entryPostedType = "EntryPosted"
-
-	orderKind        = "order"
-	orderChangedType = "OrderStatusChanged"
-)
-
 // ledger books postings. It is safe for concurrent use.
 type ledger struct {
 	pool   *pgxpool.Pool
@@ -90,11 +81,9 @@ var errOverdrawn = errors.New("account is overdrawn")
 // written, and the events that tell of it.
 func enter(accounts map[string]*account, postings []posting) (*changes, []outbox.Event, error) {
 	c := &changes{}
-	orders := make(map[string]posting, len(postings)) // what came of each in the end
 	events := make([]outbox.Event, 0, eventsOfPosting*len(postings))
+	orders := make(map[string]posting, len(postings)) // what came of each in the end
 	for _, p := range postings {
-		c.postings.add(p)
-		orders[p.order] = p
 		for _, leg := range [...]struct {
 			account string
 			amount  int64
@@ -109,17 +98,11 @@ func enter(accounts map[string]*account, postings []posting) (*changes, []outbox
 				return nil, nil, fmt.Errorf("posting %s: %w: %q", p.id, errOverdrawn, leg.account)
 			}
 			c.entries.add(p.id, leg.account, leg.amount, *a)
-			events = append(events, outbox.Event{
-				AggregateType: accountKind, AggregateID: leg.account, Type: entryPostedType, Version: a.sequence,
-				ContentType: "application/json", CorrelationID: p.order,
-				Payload: jsonOf(entryPosted{leg.account, leg.amount, a.balance, p.id, p.order}),
-			})
+			events = append(events, entryPosted{leg.account, leg.amount, a.balance, p.id, p.order}.event(a.sequence))
 		}
-		events = append(events, outbox.Event{
-			AggregateType: orderKind, AggregateID: p.order, Type: orderChangedType, Version: p.sequence,
-			ContentType: "application/json", CorrelationID: p.order,
-			Payload: jsonOf(orderChanged{p.order, p.status, p.amount}),
-		})
+		c.postings.add(p)
+		orders[p.order] = p
+		events = append(events, orderChanged{p.order, p.status, p.amount}.event(p.sequence))
 	}
 	for id, a := range accounts {
 		c.accounts.add(id, *a)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -9,9 +8,6 @@ import (
 
 	"github.com/semel-go/semel/outbox"
 )
-
-// Each posting tells of three things: an entry in each of two accounts, and an order.
-const eventsOfPosting = 3
 
 // What the tables of the ledger hold, see tables.sql.
 const (
@@ -47,7 +43,7 @@ type till struct {
 
 // next returns n postings: half of them settle what was paid before.
 func (t *till) next(n int) []posting {
-	settling := min(n/2, len(t.paid))
+	settling := min((n+1)/2, len(t.paid))
 	postings := make([]posting, 0, n)
 	for _, p := range t.paid[:settling] {
 		postings = append(postings, posting{
@@ -74,29 +70,4 @@ func (t *till) committed(postings []posting) {
 			t.paid = append(t.paid, p)
 		}
 	}
-}
-
-// entryPosted is the payload of the event of an account.
-type entryPosted struct {
-	Account string `json:"account"`
-	Amount  int64  `json:"amount"`
-	Balance int64  `json:"balance"` // behind it
-	Posting string `json:"posting"`
-	Order   string `json:"order"`
-}
-
-// orderChanged is the payload of the event of an order.
-type orderChanged struct {
-	Order  string `json:"order"`
-	Status string `json:"status"`
-	Amount int64  `json:"amount"`
-}
-
-// jsonOf is a payload that always can be one.
-func jsonOf(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // of strings and numbers
-	}
-	return b
 }

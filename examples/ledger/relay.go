@@ -13,11 +13,11 @@ import (
 	"github.com/semel-go/semel/transports/kafka"
 )
 
-// The events of a killed relay wait for as long as its lease. By default it is a
-// minute.
+// The events of a killed relay wait for as long as its lease: by default a minute.
+// An attempt takes no longer than half of it.
 const (
-	attemptTimeout = 3 * time.Second
-	lease          = 6 * time.Second
+	lease          = 10 * time.Second
+	attemptTimeout = lease / 2
 )
 
 // relay publishes what is in the outbox, with others, and tells how it goes.
