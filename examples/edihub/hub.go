@@ -28,6 +28,9 @@ import (
 // is wrong within a message of the interchange is for who reads messages: an MDN
 // says that something arrived unaltered, not that it was understood. It becomes a
 // dead letter of the consumer, with a person in front of it.
+//
+// Whoever AS2-From names is believed to have sent the message. In the open, put TLS
+// with client certificates before it.
 
 const (
 	edihub  = "edihub" // the consumer of what partners post
@@ -39,7 +42,8 @@ const (
 )
 
 var (
-	errNotJournaled = errors.New("the message is not journaled yet")
+	errTorn         = errors.New("the body did not come to its end")
+	errNotJournaled = errors.New("the message is not journaled yet: it waits in the inbox, or for a person")
 	errMismatch     = &as2.Refusal{
 		Disposition: as2.UnexpectedError,
 		Text:        "another content came under this Message-ID before: that one is kept, this one is in front of a person; give it a Message-ID of its own",
@@ -61,48 +65,55 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // a slow body must not hold anything
-	body, torn := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(torn, &tooLarge):
-		http.Error(w, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
-		return
-	case torn != nil:
-		http.Error(w, "the body did not come to its end", http.StatusBadRequest)
-		return
-	}
 	var mdn *as2.MDN
 	if err == nil {
-		// Who hangs up will ask again, and is answered at once then.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), takeTimeout)
-		mdn, err = h.take(ctx, req, body)
-		cancel()
+		mdn, err = h.receive(w, r, req)
 	}
 	var refusal *as2.Refusal
+	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &refusal) && req.WantsMDN():
-		err = h.responder.Answer(req, as2.Answer{Disposition: refusal.Disposition, Text: refusal.Text}).Send(w)
-	case errors.As(err, &refusal):
+		mdn = h.responder.Answer(req, as2.Answer{Disposition: refusal.Disposition, Text: refusal.Text})
+	case errors.Is(err, errMismatch):
+		http.Error(w, refusal.Text, http.StatusConflict)
+	case refusal != nil:
 		http.Error(w, refusal.Text, http.StatusUnprocessableEntity)
+	case errors.As(err, &tooLarge):
+		http.Error(w, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+	case errors.Is(err, errTorn):
+		http.Error(w, err.Error(), http.StatusBadRequest)
 	case err != nil:
 		h.logger.WarnContext(r.Context(), "a message was not taken", slog.String("partner", req.From), slog.String("message_id", req.MessageID), slog.Any("error", err))
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "the message is not taken now: send it again, under the same Message-ID", http.StatusServiceUnavailable)
-	case req.WantsMDN():
-		err = mdn.Send(w)
 	}
+	if mdn == nil || !req.WantsMDN() {
+		return
+	}
+	if err := mdn.Send(w); err != nil {
+		h.logger.DebugContext(r.Context(), "an MDN did not arrive", slog.Any("error", err))
+	}
+}
+
+// receive reads the body of a post, if it is from a partner, and takes it.
+func (h *hub) receive(w http.ResponseWriter, r *http.Request, req *as2.Request) (*as2.MDN, error) {
+	// Who hangs up will ask again, and is answered at once then.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), bodyTimeout+takeTimeout)
+	defer cancel()
+	if err := h.knows(ctx, req); err != nil {
+		return nil, err
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // a slow body must not hold anything
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		h.logger.DebugContext(r.Context(), "an answer did not arrive", slog.Any("error", err))
+		return nil, fmt.Errorf("%w (%w)", errTorn, err)
 	}
+	return h.take(ctx, req, body)
 }
 
 // take journals a message and returns its MDN. An error other than a refusal
 // means that nothing is acknowledged: it must come again.
 func (h *hub) take(ctx context.Context, req *as2.Request, body []byte) (*as2.MDN, error) {
-	if err := h.knows(ctx, req); err != nil {
-		return nil, err
-	}
 	d, err := open(req, body)
 	if err != nil {
 		return nil, err
@@ -174,7 +185,7 @@ func messageID(req *as2.Request) string {
 func (h *hub) journaled(ctx context.Context, id string) (*as2.MDN, error) {
 	var b []byte
 	err := h.pool.QueryRow(ctx, `SELECT mdn FROM interchanges WHERE id = $1 LIMIT 1`, id).Scan(&b)
-	if errors.Is(err, pgx.ErrNoRows) { // it waits in the inbox, or for a person
+	if errors.Is(err, pgx.ErrNoRows) {
 		err = errNotJournaled
 	}
 	if err != nil {

@@ -184,7 +184,7 @@ func TestHub_Mismatch(t *testing.T) {
 	require.Equal(t, 1, b.Number(t, `SELECT count(*) FROM semel.dead_letters WHERE reason = 'mismatch' AND convert_from(payload, 'UTF8') LIKE '%' || $1 || '%'`, objectName([]byte(una))))
 	require.Equal(t, 2, b.kept(t))
 	require.Equal(t, first.Body.String(), b.post(request(invoic)).Body.String(), "the first one's MDN is as it was")
-	require.Equal(t, http.StatusUnprocessableEntity, b.post(request(una, "Disposition-Notification-To", "")).Code)
+	require.Equal(t, http.StatusConflict, b.post(request(una, "Disposition-Notification-To", "")).Code)
 }
 
 func requireRefusal(t *testing.T, w *httptest.ResponseRecorder, want as2.Disposition, says string) {
@@ -261,7 +261,13 @@ func TestHub_Body(t *testing.T) {
 
 	r := request("")
 	r.Body = io.NopCloser(io.MultiReader(strings.NewReader(invoic[:50]), iotestErrReader{}))
-	require.Equal(t, http.StatusBadRequest, b.post(r).Code)
+	w = b.post(r)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, w.Body.String(), "did not come to its end")
+
+	r = request("", "AS2-From", "stranger")
+	r.Body = io.NopCloser(iotestErrReader{})
+	requireRefusal(t, b.post(r), as2.AuthenticationFailed, "nobody of that name") // and no byte was read
 
 	b.requireNothing(t)
 	require.Zero(t, b.kept(t))
