@@ -93,7 +93,7 @@ plants: services-up ## plant known bugs one by one; fail unless a test catches e
 	@$(with_services) go run ./internal/plants
 
 .PHONY: chaos
-chaos: services-up ## kill consumers, callers and relays at every crash point (N=300 EVENTS=100000 POINT= BROKER= PLANT=)
+chaos: services-up ## kill consumers, callers, archivers and relays at every crash point (N=300 EVENTS=100000 POINT= BROKER= PLANT=)
 	@$(with_services) go run ./internal/chaos -n '$(N)' -relay-events '$(EVENTS)' -point '$(POINT)' -broker '$(BROKER)' -plant '$(PLANT)'
 
 .PHONY: bench

@@ -1,9 +1,10 @@
 // Command chaos proves that no message is lost, doubled or reordered when
-// consumers are killed, no call to a provider when its clients are, and no event
-// when relays are: see package campaign.
+// consumers are killed, no call to a provider when its clients are, no event when
+// purges that archive are, and none when relays are: see package campaign.
 //
 //	go run ./internal/chaos -n 300
 //	go run ./internal/chaos -n 150 -broker calls
+//	go run ./internal/chaos -n 60 -broker archive
 //	go run ./internal/chaos -n 50 -plant no-claim -broker memory,kafka -point after-commit
 //	go run ./internal/chaos -n 0 -relay-events 100000 -broker rabbitmq
 //
@@ -79,8 +80,8 @@ func configure(args []string, stderr io.Writer) (p proofs, err error) {
 	flags.IntVar(&fleet.Kills, "relay-kills", 10, "how many kills of relays must count at each point")
 	flags.IntVar(&fleet.Relays, "relays", 16, "how many relays run at once, each a process")
 	flags.StringVar(&p.consumers.Plant, "plant", "", "build the consumers, or the relays, with this planted bug")
-	points := flags.String("point", "", fmt.Sprintf("some of %v for consumers, %v for relays, %v for calls, comma-separated; empty is all", wire.Points(), wire.RelayPoints(), wire.CallPoints()))
-	allBrokers := append(wire.Brokers(), wire.Calls)
+	points := flags.String("point", "", fmt.Sprintf("some of %v for consumers, %v for relays, %v for calls, %v for an archive, comma-separated; empty is all", wire.Points(), wire.RelayPoints(), wire.CallPoints(), wire.ArchivePoints()))
+	allBrokers := append(wire.Brokers(), wire.Calls, wire.Archive)
 	brokers := flags.String("broker", "", fmt.Sprintf("some of %v, comma-separated; empty is all for consumers, and Kafka for relays", allBrokers))
 	if err := flags.Parse(args); err != nil {
 		return p, err
@@ -91,7 +92,7 @@ func configure(args []string, stderr io.Writer) (p proofs, err error) {
 	case fleet.Events < 0 || fleet.Kills < 1 || fleet.Relays < 1:
 		return p, fmt.Errorf("-relay-events is %d, -relay-kills %d, -relays %d: they must be positive", fleet.Events, fleet.Kills, fleet.Relays)
 	}
-	selected, err := wire.Select(*points, slices.Concat(wire.Points(), wire.RelayPoints(), wire.CallPoints()))
+	selected, err := wire.Select(*points, slices.Concat(wire.Points(), wire.RelayPoints(), wire.CallPoints(), wire.ArchivePoints()))
 	if err != nil {
 		return p, fmt.Errorf("-point: %w", err)
 	}
@@ -124,7 +125,7 @@ func (p *proofs) chooseByPlant(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case ofRelays:
+	case ofRelays && len(p.relays) > 0:
 		p.consumers.Kills = 0
 	default:
 		p.relays = nil

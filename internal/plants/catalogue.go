@@ -94,6 +94,10 @@ func catalogue() []plant {
 			unit("./dedup/calls", "TestUnknown_NotAskedWhileUnderWay"),
 			clients("after-send", 3),
 		}},
+		{"delete-before-verify", []proof{ // what is about to be archived is deleted
+			unit("./outbox", "TestPurge_ArchiveFails"),
+			archives("object-written"),
+		}},
 		{"no-lock", []proof{ // writers that only insert, and do not hold the aggregate
 			{pkg: "./internal/chaos", test: "TestChaos_Relays", env: []string{"CHAOS_POINT=after-read"}, shows: `(?m)CHAOS broker=.* reordered=[1-9]`},
 		}},

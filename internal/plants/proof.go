@@ -64,6 +64,16 @@ func clients(point string, kills int) proof {
 	}
 }
 
+// archives kills purges that archive, and are built with the plant; afterwards
+// something must be lost.
+func archives(point string) proof {
+	return proof{
+		pkg: "./internal/chaos", test: "TestChaos_Archive", plantEnv: "CHAOS_PLANT",
+		env:   []string{"CHAOS_POINT=" + point},
+		shows: `(?m)CHAOS kills=.* lost=[1-9]`,
+	}
+}
+
 // String names the proof; those of the same name do the same without a plant.
 func (p proof) String() string { return strings.Join(append([]string{p.pkg, p.test}, p.env...), " ") }
 

@@ -17,6 +17,7 @@ const (
 	consumerProgram = "github.com/semel-go/semel/internal/chaos/child"
 	relayProgram    = "github.com/semel-go/semel/internal/chaos/relay"
 	callerProgram   = "github.com/semel-go/semel/internal/chaos/caller"
+	archiverProgram = "github.com/semel-go/semel/internal/chaos/archiver"
 
 	// providerProgram is what the callers call. Bugs are never planted in it.
 	providerProgram = "github.com/semel-go/semel/internal/provider/simulator"
@@ -24,8 +25,11 @@ const (
 
 // programOf is the program that consumes from a broker.
 func programOf(b wire.Broker) string {
-	if b == wire.Calls {
+	switch b {
+	case wire.Calls:
 		return callerProgram
+	case wire.Archive:
+		return archiverProgram
 	}
 	return consumerProgram
 }
@@ -56,7 +60,7 @@ func (c Config) leaveOut(ctx context.Context) ([]wire.Broker, error) {
 		return c.Brokers, nil
 	}
 	changed := map[string]bool{}
-	for _, program := range []string{consumerProgram, callerProgram} {
+	for _, program := range []string{consumerProgram, callerProgram, archiverProgram} {
 		var err error
 		if changed[program], err = planted(ctx, program, c.Plant); err != nil {
 			return nil, err

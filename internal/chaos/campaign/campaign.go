@@ -53,9 +53,12 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 		slots <- struct{}{}
 		groups.Go(func() {
 			defer func() { <-slots }()
-			if s.broker == wire.Calls {
+			switch s.broker {
+			case wire.Calls:
 				results[i] = c.clients(ctx, s)
-			} else {
+			case wire.Archive:
+				results[i] = c.archivers(ctx, s)
+			default:
 				results[i] = c.group(ctx, s)
 			}
 		})

@@ -23,6 +23,11 @@
 // point of the ledger of calls, or stopped there until their call is another's. What
 // was made is counted in the provider's own file.
 //
+// Where it is "archive", events were published long ago, and processes that purge them
+// are killed at each point between the commit of a batch and the deletion of its
+// rows. At each kill, every event is still in the table or in an object
+// of the archive that reads well, and at the end each is in exactly one.
+//
 // At the end the group's tables are compared with what was sent: lost, doubled,
 // reordered. The handler's effects have no unique key on the message, so that
 // nothing hides a second one.

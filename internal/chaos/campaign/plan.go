@@ -15,7 +15,7 @@ type Config struct {
 	Kills int
 
 	// Points and Brokers are where. Empty: all points that a broker has, and all
-	// brokers but [wire.Calls].
+	// brokers but [wire.Calls] and [wire.Archive].
 	Points  []wire.Point
 	Brokers []wire.Broker
 
@@ -117,8 +117,11 @@ func crewOf(broker wire.Broker, point wire.Point) crew {
 // broker.
 func (c Config) pointsOf(b wire.Broker) []wire.Point {
 	points := wire.Points()
-	if b == wire.Calls {
+	switch b {
+	case wire.Calls:
 		points = wire.CallPoints()
+	case wire.Archive:
+		points = wire.ArchivePoints()
 	}
 	if len(c.Points) > 0 {
 		points = slices.DeleteFunc(points, func(p wire.Point) bool { return !slices.Contains(c.Points, p) })

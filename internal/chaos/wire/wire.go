@@ -37,6 +37,9 @@ type Setup struct {
 
 	// Provider is where calls go to.
 	Provider string `json:",omitempty"`
+
+	// Archive is the folder that events go to.
+	Archive string `json:",omitempty"`
 }
 
 // Order arms a child: its Skip+1st message that reaches Point is held there.
