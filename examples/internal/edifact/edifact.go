@@ -56,6 +56,23 @@ type Message struct {
 	Raw []byte
 }
 
+// Text is the message as it came, in UTF-8.
+func (m Message) Text() string { return m.Header.set.text(m.Raw) }
+
+// ParseHeader reads only what comes first, UNB: who sent which interchange, also of
+// one that cannot be read any further.
+func ParseHeader(data []byte) (*Interchange, error) {
+	scan, err := newScanner(data)
+	if err != nil {
+		return nil, err
+	}
+	e := envelope{scanner: scan, lenient: true, in: &Interchange{}}
+	if err := e.header(); err != nil {
+		return nil, err
+	}
+	return e.in, nil
+}
+
 // Parser reads interchanges. The zero value is strict.
 type Parser struct {
 	// Lenient lets pass, as warnings: a message with another number of segments than

@@ -207,6 +207,29 @@ func TestParser_Lenient(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Who sent it is known of what cannot be read any further.
+func TestParseHeader(t *testing.T) {
+	t.Parallel()
+
+	in, err := edifact.ParseHeader([]byte(order[:90]))
+	require.NoError(t, err)
+	require.Equal(t, "5400110000009 2722166169492", in.Sender+" "+in.ControlRef)
+
+	_, err = edifact.ParseHeader([]byte(order[:60]))
+	require.ErrorContains(t, err, "segment 1, byte 0: the segment has no end")
+	_, err = edifact.ParseHeader(nil)
+	require.ErrorContains(t, err, "it is empty")
+}
+
+func TestMessage_Text(t *testing.T) {
+	t.Parallel()
+
+	in, err := edifact.Parse([]byte(strings.Replace(order, "second", "M\xfcller", 1)))
+
+	require.NoError(t, err)
+	require.Contains(t, in.Messages[0].Text(), ":Müller line'")
+}
+
 func TestParser_MaxBytes(t *testing.T) {
 	t.Parallel()
 

@@ -20,9 +20,6 @@ type envelope struct {
 }
 
 func (e *envelope) read() error {
-	if e.ended() {
-		return e.fail(e.at, "there is no interchange: it is empty")
-	}
 	if err := e.header(); err != nil {
 		return err
 	}
@@ -68,6 +65,9 @@ func (e *envelope) read() error {
 
 // header reads UNB.
 func (e *envelope) header() error {
+	if e.ended() {
+		return e.fail(e.at, "there is no interchange: it is empty")
+	}
 	seg, err := e.next()
 	if err != nil {
 		return err

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel/examples/internal/example"
+	"github.com/semel-go/semel/handler"
+)
+
+const (
+	doneFolder = "done"
+
+	// hidden is how the name of a file begins that a partner is still writing.
+	hidden = "."
+
+	lookEvery = 100 * time.Millisecond
+
+	// maxFile bounds what is read of a file; the engine has the same limit, and a
+	// larger one goes to the dead letters.
+	maxFile = 16 << 20
+)
+
+// folder is a source of messages: the files that partners put into it. What is
+// settled is moved away; what is not stays, and is delivered again.
+type folder struct {
+	path   string
+	logger *slog.Logger
+
+	mu     sync.Mutex // guards inHand
+	inHand map[string]bool
+}
+
+func newFolder(path string, logger *slog.Logger) *folder {
+	return &folder{path: path, logger: logger, inHand: make(map[string]bool)}
+}
+
+// Run implements [handler.Source].
+func (f *folder) Run(ctx context.Context, sink handler.Sink) error {
+	var out sync.WaitGroup
+	defer out.Wait()
+	// What is there at the start may have been in hand when a process died.
+	for found := true; ctx.Err() == nil; found = false {
+		entries, err := os.ReadDir(f.path)
+		if err != nil {
+			return fmt.Errorf("look for interchanges: %w", err)
+		}
+		for _, entry := range entries {
+			if !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), hidden) || !f.take(entry.Name()) {
+				continue
+			}
+			d, err := f.delivery(entry.Name(), found, &out)
+			if err == nil {
+				out.Add(1)
+				if err = sink.Deliver(ctx, d); err != nil {
+					out.Done()
+				}
+			}
+			if err != nil {
+				f.letGo(entry.Name())
+				f.logger.DebugContext(ctx, "file is not delivered now", slog.String("file", entry.Name()), slog.Any("error", err))
+			}
+		}
+		if example.Wait(ctx, lookEvery) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+func (f *folder) delivery(name string, found bool, out *sync.WaitGroup) (*handler.Delivery, error) {
+	file, err := os.Open(filepath.Join(f.path, name))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	msg := &handler.Message{
+		Payload: data, Source: name, ContentType: "application/edifact",
+		Origin: handler.Origin{Transport: "folder", Topic: f.path, Redelivered: found},
+	}
+	msg.CorrelationID, _ = interchangeID(msg) // for people; without one it goes to them
+	return &handler.Delivery{
+		Message: msg,
+		Settled: func() {
+			f.moveAway(name, data)
+			f.letGo(name)
+			out.Done()
+		},
+		Returned: func(error) {
+			f.letGo(name)
+			out.Done()
+		},
+	}, nil
+}
+
+// moveAway is the acknowledgement. If it fails, or we die before it, the file comes
+// again, as a copy. Another file that had this name stays.
+func (f *folder) moveAway(name string, data []byte) {
+	kept := fmt.Sprintf("%s.%.8x", name, sha256.Sum256(data))
+	if err := os.Rename(filepath.Join(f.path, name), filepath.Join(f.path, doneFolder, kept)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		f.logger.Warn("file is handled and cannot be moved away", slog.String("file", name), slog.Any("error", err))
+	}
+}
+
+// take reports that a file is in nobody's hand, and takes it.
+func (f *folder) take(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.inHand[name] {
+		return false
+	}
+	f.inHand[name] = true
+	return true
+}
+
+func (f *folder) letGo(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.inHand, name)
+}
+
+// put is how a partner delivers a file: nobody sees half of it.
+func put(path, name string, data []byte) error {
+	draft := filepath.Join(path, hidden+name)
+	if err := os.WriteFile(draft, data, 0o600); err != nil {
+		return fmt.Errorf("deliver an interchange: %w", err)
+	}
+	if err := os.Rename(draft, filepath.Join(path, name)); err != nil {
+		return fmt.Errorf("deliver an interchange: %w", err)
+	}
+	return nil
+}
