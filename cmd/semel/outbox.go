@@ -20,7 +20,8 @@ func outboxCommands() []command {
 		{name: "show", synopsis: " ID [flags]", summary: "Show one event with its payload.", do: outboxShow},
 		{name: "retry", synopsis: " ID... | -quarantined -yes [flags]", summary: "Try events again at once that wait or are in quarantine.", do: outboxRetry},
 		{name: "discard", synopsis: " ID... | -quarantined -yes [flags]", summary: "Decide that events are never published.", do: outboxDiscard},
-		{name: "purge", synopsis: " -older AGE -yes [flags]", summary: "Delete events that were published or discarded long ago.", do: outboxPurge},
+		{name: "purge", synopsis: " -older AGE -yes [flags]", summary: "Archive, if asked to, and delete events that were published or discarded long ago.", do: outboxPurge},
+		{name: "restore", synopsis: " FILE... [flags]", summary: "Put events back that were archived, or look at them.", note: aboutRestore, do: outboxRestore},
 	}
 }
 

@@ -58,13 +58,19 @@ func (c *call) parsePurge(p *purge) error {
 
 func outboxPurge(ctx context.Context, c *call) error {
 	p := c.purgeFlags()
+	archive := c.archiveFlags()
 	if err := c.parsePurge(p); err != nil {
 		return err
 	}
+	cfg := outbox.PurgeConfig{Batch: p.batch, Archive: archive.store(), ArchiveRetention: time.Duration(archive.retain)}
+	will := "deletes events that were published or discarded more than %s ago\n"
+	if cfg.Archive != nil {
+		will = "archives events that were published or discarded more than %s ago, reads them back, and deletes them here\n"
+	}
 	return c.withOutbox(ctx, func(conn *pgx.Conn, store outbox.Store) error {
-		will := fmt.Sprintf("deletes events that were published or discarded more than %s ago\n", ageText(p.older))
-		return c.purge(p, will, func(progress func(int64, float64)) ([]tally, error) {
-			deleted, err := store.Purge(ctx, conn, p.older, outbox.PurgeConfig{Batch: p.batch, Progress: progress})
+		return c.purge(p, fmt.Sprintf(will, ageText(p.older)), func(progress func(int64, float64)) ([]tally, error) {
+			cfg.Progress = progress
+			deleted, err := store.Purge(ctx, conn, p.older, cfg)
 			return []tally{{"deleted", deleted}}, err
 		})
 	})

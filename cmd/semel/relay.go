@@ -28,7 +28,7 @@ const closeTimeout = 5 * time.Second
 // relay publishes events until its context ends.
 func relay(ctx context.Context, c *call) error {
 	c.needsDatabase()
-	kafka, rabbitmq, http := c.kafkaFlags(), c.rabbitMQFlags(), c.httpFlags()
+	kafka, rabbitmq, http, archive := c.kafkaFlags(), c.rabbitMQFlags(), c.httpFlags(), c.archiveFlags()
 	cfg := outbox.RelayConfig{}
 	c.flags.StringVar(&cfg.Name, "name", "", "the `name` by which people know this relay (default host and process id)")
 	c.flags.IntVar(&cfg.Batch, "batch", 100, "how many events to read and publish at once")
@@ -44,7 +44,7 @@ func relay(ctx context.Context, c *call) error {
 	if cfg.Lease < time.Second {
 		return c.usage("-lease must be at least 1s")
 	}
-	cfg.Schema = c.schema
+	cfg.Schema, cfg.Archive, cfg.ArchiveRetention = c.schema, archive.store(), time.Duration(archive.retain)
 	cfg.Logger = slog.New(slog.NewJSONHandler(c.stderr, nil))
 	cfg.AttemptTimeout = min(attemptTimeout, cfg.Lease/2)
 	t, err := c.chooseTarget(kafka, rabbitmq, http, &cfg)

@@ -27,7 +27,7 @@ const (
 	fewHashes   = 4    // in a payload
 
 	// At mid-write the object is some megabytes, so that there is a middle.
-	largeWave  = 600
+	largeWave  = 300
 	manyHashes = 600
 
 	// tornObjects is how many objects get a byte flipped at the end.
