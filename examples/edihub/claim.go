@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/outbox"
 )
 
@@ -41,11 +42,11 @@ func (c claims) leave(ctx context.Context, raw []byte) (check string, err error)
 func (c claims) redeem(ctx context.Context, check string) ([]byte, error) {
 	name, ok := strings.CutPrefix(check, c.base+"/")
 	if !ok {
-		return nil, fmt.Errorf("redeem claim check %q: it is not of the store %q", check, c.base)
+		return nil, handler.Permanent(fmt.Errorf("redeem claim check %q: it is not of the store %q", check, c.base))
 	}
 	raw, err := c.store.Read(ctx, name)
 	if err == nil && objectName(raw) != name {
-		err = errAltered
+		err = handler.Permanent(errAltered)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("redeem claim check %q: %w", check, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/outbox"
 )
 
@@ -27,6 +28,7 @@ func TestClaims(t *testing.T) {
 
 	_, err = c.redeem(t.Context(), "file:///elsewhere/ab/cd.edi")
 	require.ErrorContains(t, err, "it is not of the store")
+	require.True(t, handler.IsPermanent(err))
 	_, err = c.redeem(t.Context(), c.base+"/../../etc/passwd")
 	require.ErrorIs(t, err, outbox.ErrBadObjectName)
 	_, err = c.redeem(t.Context(), c.base+"/"+objectName([]byte("nobody left this")))
@@ -37,6 +39,7 @@ func TestClaims(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(una), 0o600))
 	_, err = c.redeem(t.Context(), check)
 	require.ErrorIs(t, err, errAltered)
+	require.True(t, handler.IsPermanent(err))
 	_, err = c.leave(t.Context(), []byte(invoic))
 	require.ErrorIs(t, err, outbox.ErrArchiveConflict)
 }

@@ -44,6 +44,7 @@ func TestEdihub(t *testing.T) {
 	}
 	for _, line := range []string{
 		`\n +[1-9]\d*  posted once more`,
+		`the claim-check store is away now`,
 		`\n +19  refused, each with a reason`,
 		`\n +53  answered with the MDN that the partner had already, byte for byte`,
 		`\n +3  dead letters: in front of a person`,

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/semel-go/semel/breaker"
 	"github.com/semel-go/semel/examples/internal/as2"
 	"github.com/semel-go/semel/examples/internal/example"
 	"github.com/semel-go/semel/handler"
@@ -60,11 +61,9 @@ func (c *partConfig) moment(name string) *moment {
 	return at(name, c.Nth)
 }
 
-func (c *partConfig) claims(written, read string) claims {
-	return claims{
-		store: momentStore{outbox.DirectoryArchive(c.Claims), c.moment(written), c.moment(read)},
-		base:  fileURL(c.Claims),
-	}
+// claimsIn are the claims in this process's way to the store.
+func (c *partConfig) claimsIn(store outbox.ArchiveStore) claims {
+	return claims{store, fileURL(c.Claims)}
 }
 
 // serve is the hub. Any number of its processes share the work.
@@ -75,8 +74,9 @@ func serve(ctx context.Context, c partConfig) error {
 	}
 	defer pool.Close()
 	notifier := outbox.NewNotifier(pool, c.Schema)
+	left := momentStore{outbox.DirectoryArchive(c.Claims), c.moment(storedMoment), nil}
 	h := &hub{
-		pool: pool, claims: c.claims(storedMoment, ""), logger: c.Logger(),
+		pool: pool, claims: c.claimsIn(left), logger: c.Logger(),
 		responder: as2.Responder{ReportingUA: "edihub.example; Semel edihub", Domain: "edihub.example"},
 	}
 	j := journal{events: outbox.NewWriter(c.Schema).AfterCommit(notifier.Wake), responder: h.responder}
@@ -125,13 +125,20 @@ func relay(ctx context.Context, c partConfig) error {
 
 // transform is the consumer that makes canonical JSON.
 func transform(ctx context.Context, c partConfig) error {
-	return consume(ctx, c, transformer{c.claims("", redeemedMoment)}.handle, inbox.Config{DeadLetterOwner: "edi-desk"})
+	left := guard("claim checks", momentStore{outbox.DirectoryArchive(c.Claims), nil, c.moment(redeemedMoment)})
+	return consume(ctx, c, transformer{c.claimsIn(left)}.handle, inbox.Config{
+		Gates: []*breaker.Breaker{left.breaker}, DeadLetterOwner: "edi-desk",
+	})
 }
 
 // archiveCopies is the consumer that keeps a copy.
 func archiveCopies(ctx context.Context, c partConfig) error {
-	a := archive{claims: c.claims("", ""), store: momentStore{outbox.DirectoryArchive(c.Archive), c.moment(copiedMoment), nil}}
-	return consume(ctx, c, a.note, inbox.Config{Prepare: a.copy})
+	left := guard("claim checks", outbox.DirectoryArchive(c.Claims))
+	copies := guard("archive", momentStore{outbox.DirectoryArchive(c.Archive), c.moment(copiedMoment), nil})
+	a := archive{claims: c.claimsIn(left), store: copies}
+	return consume(ctx, c, a.note, inbox.Config{
+		Gates: []*breaker.Breaker{left.breaker, copies.breaker}, Prepare: a.copy, DeadLetterOwner: "edi-desk",
+	})
 }
 
 // consume hands what is on the topic to the consumer that the process is named for.

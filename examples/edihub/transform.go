@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/handler"
-	"github.com/semel-go/semel/outbox"
 )
 
 // transformer makes canonical JSON of interchanges.
@@ -22,10 +20,7 @@ func (t transformer) handle(ctx context.Context, tx pgx.Tx, msg *handler.Message
 		return handler.Permanent(err)
 	}
 	raw, err := t.claims.redeem(ctx, e.Raw)
-	if errors.Is(err, outbox.ErrNotArchived) || errors.Is(err, errAltered) {
-		return handler.Permanent(err)
-	}
-	if err != nil { // a store that is away comes back
+	if err != nil {
 		return err
 	}
 	d, err := canonical(raw)

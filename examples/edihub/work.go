@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -65,6 +67,7 @@ func (r *run) work(ctx context.Context, posts []post) error {
 				return r.partners.post(postCtx, changed(posts))
 			})
 			g.Go(func() error { return r.killAll(postCtx, c, moments) })
+			g.Go(func() error { return r.takeStoreAway(postCtx) })
 			if err := g.Wait(); err != nil || r.address == "" {
 				return err
 			}
@@ -96,6 +99,22 @@ func (r *run) killAll(ctx context.Context, c *crew.Crew, moments <-chan string) 
 		}
 	}
 	return nil
+}
+
+// takeStoreAway takes the claim-check store away for a while, as an unmounted disk.
+func (r *run) takeStoreAway(ctx context.Context) error {
+	const lead, away = 6 * time.Second, 2 * time.Second
+	elsewhere := r.claims + ".away"
+	return example.InTurn(ctx,
+		example.Step{After: lead, Do: func() error {
+			r.Say("the claim-check store is away now, for %s: nothing is acknowledged", away)
+			return os.Rename(r.claims, elsewhere)
+		}},
+		example.Step{After: away, Do: func() error {
+			r.Say("the claim-check store is back")
+			return os.Rename(elsewhere, r.claims)
+		}},
+	)
 }
 
 // progress says how far the work is.
