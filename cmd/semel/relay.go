@@ -84,7 +84,8 @@ func relay(ctx context.Context, c *call) error {
 func (c *call) chooseTarget(kafka *kafkaFlags, rabbitmq *rabbitMQFlags, http *httpFlags, cfg *outbox.RelayConfig) (*target, error) {
 	toKafka, toRabbitMQ, toHTTP := kafka.given(), rabbitmq.given(), http.given()
 	if !toKafka && !toRabbitMQ && !toHTTP {
-		toKafka, toRabbitMQ, toHTTP = os.Getenv(kafkaVariable) != "", os.Getenv(amqpVariable) != "", os.Getenv(webhookVariable) != ""
+		toKafka, toRabbitMQ = os.Getenv(kafkaVariable) != "", os.Getenv(amqpVariable) != ""
+		toHTTP = !toKafka && !toRabbitMQ && os.Getenv(webhookVariable) != "" // others use that name, too
 	}
 	switch {
 	case toKafka && toRabbitMQ, toKafka && toHTTP, toRabbitMQ && toHTTP:

@@ -351,6 +351,7 @@ func TestRelay_Refused(t *testing.T) {
 		{name: "TwoBrokers", env: []string{"KAFKA_BROKERS=a:1", "AMQP_URL=amqp://a"}, code: 2, want: "a relay publishes to one broker"},
 		{name: "TwoBrokersByFlags", args: []string{"-kafka", "a:1", "-exchange", "x"}, code: 2, want: "a relay publishes to one broker"},
 		{name: "BrokerAndEndpoint", args: []string{"-kafka", "a:1", "-http", "https://a/"}, code: 2, want: "a relay publishes to one broker: say -kafka, -amqp or -http"},
+		{name: "BrokerBesideWebhook", env: []string{"KAFKA_BROKERS=a:1", "WEBHOOK_URL=https://hooks.example.com/"}, args: []string{"-batch", "-1"}, code: 2, want: "Batch is -1"},
 		{name: "NoEndpoint", args: []string{"-http-at-once", "1"}, code: 2, want: "no endpoint: give -http or set $WEBHOOK_URL"},
 		{name: "EndpointWithoutSecret", args: []string{"-http", "https://user:hunter2@a/"}, code: 2, want: "nothing to sign with: set $WEBHOOK_SECRET"},
 		{name: "EndpointWithBadSecret", args: []string{"-http", "https://a/"}, env: []string{"WEBHOOK_SECRET=hunter2"}, code: 2, want: "secret 1 must begin with whsec_"},
