@@ -209,8 +209,10 @@ func (p *Publisher) record(msg *handler.Message) (*kgo.Record, error) {
 	if len(msg.Key) > 0 { // an empty key would put all such messages into one partition
 		r.Key = msg.Key
 	}
-	for _, h := range msg.WriteHeaders() {
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
+	headers := msg.WriteHeaders()
+	r.Headers = make([]kgo.RecordHeader, len(headers))
+	for i, h := range headers {
+		r.Headers[i] = kgo.RecordHeader{Key: h.Name, Value: h.Value}
 	}
 	return r, nil
 }
