@@ -101,6 +101,10 @@ func TestCountEvents_Times(t *testing.T) {
 	require.Equal(t, []time.Duration{time.Second, time.Second, 5 * time.Second}, sum.lag)
 	require.Equal(t, 10, sum.achieved())
 	require.Equal(t, "RESULT offered=20 achieved=10 send_success=101 send_fail=0 lag_p99_ms=1000 lost=0 doubled=0", sum.String())
+	b.Exec(t, `UPDATE semel.outbox SET attempts = 1 WHERE seq <= 3`)
+	sum.counts, err = countEvents(t.Context(), b.Pool, b.Name, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, sum.sendFail(), "the relay that knew was killed")
 	sum.length = 20 * time.Second
 	require.Equal(t, 5, sum.achieved(), "it cannot be more than was offered")
 }

@@ -26,7 +26,7 @@ func (r *run) report(ctx context.Context) error {
 	r.Table("What became of the events",
 		example.Count(sum.published, "published, and known to be: half of them within %d ms of being written, 99 of 100 within %d ms, all within %d ms",
 			sum.lag[0].Milliseconds(), sum.lag[1].Milliseconds(), sum.lag[2].Milliseconds()),
-		example.Count(last.Failed, "attempts failed, or found no broker"),
+		example.Count(sum.sendFail(), "attempts failed, or found no broker"),
 		example.Count(r.kills, "relays killed with SIGKILL"),
 		example.Count(sum.events, "events on the topic"),
 		example.Count(sum.records-sum.events, "further copies of them, under the same ids"),
