@@ -266,7 +266,7 @@ func TestConcurrency_StrictIsolation(t *testing.T) {
 				}
 				_, err := tx.Exec(ctx, `UPDATE balances SET amount = amount + 1 WHERE id = 1`)
 				return err
-			}, inbox.Config{Workers: 64, TxOptions: pgx.TxOptions{IsoLevel: level}})
+			}, inbox.Config{Workers: 64, HandlerTimeout: 5 * time.Minute, TxOptions: pgx.TxOptions{IsoLevel: level}})
 
 			const messages = 128
 			var wg sync.WaitGroup

@@ -137,6 +137,15 @@ func (b *cutBundle) left(t *testing.T, id string) left {
 	return l
 }
 
+// whyDead is what the dead letters of a message say.
+func (b *cutBundle) whyDead(t *testing.T, id string) (why string) {
+	t.Helper()
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `
+		SELECT coalesce(string_agg(reason || ' after ' || attempts || ' attempts: ' || array_to_string(errors, ': '), '; '), 'it is not')
+		FROM dead_letters WHERE message_text = $1`, id).Scan(&why))
+	return why
+}
+
 // requireNothingLeaked waits until the pool has all its connections back and
 // the server has no session but theirs, none with a transaction open.
 func (b *cutBundle) requireNothingLeaked(t *testing.T, when string) {

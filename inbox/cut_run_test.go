@@ -77,7 +77,7 @@ func TestCut_Run(t *testing.T) {
 		}
 		got := b.left(t, id(i))
 		got.attempts = 0 // the sum is below
-		require.Equal(t, want, got, "%s, seed %d", id(i), seed)
+		require.Equal(t, want, got, "%s, seed %d; dead because: %s", id(i), seed, b.whyDead(t, id(i)))
 	}
 	failing := total / len(types) * 2
 	require.GreaterOrEqual(t, b.in.Stats().FailedAttempts, int64(failing))

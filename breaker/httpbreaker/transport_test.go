@@ -282,7 +282,7 @@ func TestTransport_HTTP2(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(hang) })
-	b := setupURL(t, server.URL, httpbreaker.Config{Base: server.Client().Transport, RequestTimeout: time.Second})
+	b := setupURL(t, server.URL, httpbreaker.Config{Base: server.Client().Transport, RequestTimeout: 5 * time.Second})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url, nil)
 	require.NoError(t, err)
 	req.Header.Set("Idempotency-Key", "k1")
