@@ -51,7 +51,7 @@ func (o options) readFiles() ([]file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the input: %w", err)
 		}
-		files = append(files, file{filepath.Base(name), data})
+		files = append(files, file{strings.TrimLeft(filepath.Base(name), hidden), data})
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("read the input: there is no file in %s", o.input)

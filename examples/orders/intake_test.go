@@ -164,3 +164,15 @@ func TestGenerateFiles(t *testing.T) {
 	require.Equal(t, 1, total.Sign())
 	require.Greater(t, orders, 180)
 }
+
+// A name that a partner would write under is none to deliver under.
+func TestReadFiles_HiddenName(t *testing.T) {
+	t.Parallel()
+	name := t.TempDir() + "/.orders.edi"
+	require.NoError(t, os.WriteFile(name, []byte("UNB"), 0o600))
+
+	files, err := options{input: name}.readFiles()
+
+	require.NoError(t, err)
+	require.Equal(t, []file{{"orders.edi", []byte("UNB")}}, files)
+}
