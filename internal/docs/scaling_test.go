@@ -100,11 +100,12 @@ func published(t *testing.T, p *patient, n int) (ids []string) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- relay.Run(ctx) }()
-	for range n {
-		ids = append(ids, <-sent)
-	}
+	defer stop()
 	require.Eventually(t, func() bool { return relay.Stats().Kinds["order"].Sent == int64(n) }, time.Minute, 10*time.Millisecond)
 	stop()
 	require.NoError(t, <-done)
+	for range n {
+		ids = append(ids, <-sent)
+	}
 	return ids
 }
