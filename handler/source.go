@@ -108,3 +108,11 @@ type OrderedPublisher interface {
 	Publisher
 	KeepsOrder() bool
 }
+
+// LimitedPublisher is a [Publisher] that sends only so many messages at once: one
+// that is given more has the rest wait for their turn, in time that was meant for
+// sending. AtOnce must be at least 1, and always the same.
+type LimitedPublisher interface {
+	Publisher
+	AtOnce() int
+}

@@ -60,6 +60,9 @@ type RelayConfig struct {
 	// Window is how many events of one aggregate type a publisher that does not
 	// keep order by itself ([handler.OrderedPublisher]) may have unconfirmed, one
 	// of each aggregate. Defaults to 1,000.
+	//
+	// A publisher that sends fewer at once ([handler.LimitedPublisher]) is given no
+	// more than that, shared by the types that have something to publish.
 	Window int
 
 	// Lease is how long shards stay a relay's own after it last said that it is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,3 +51,40 @@ func TestRelay_CrowdOfOneType(t *testing.T) {
 		})
 	}
 }
+
+// A publisher that sends only so many at once is never given more: what waits in
+// it would spend the time of its attempt.
+func TestRelay_LimitedPublisher(t *testing.T) {
+	t.Parallel()
+
+	const atOnce, aggregates = 3, 60
+	b := setup(t)
+	var out, peak atomic.Int64
+	p := limited{atOnce: atOnce, recorder: &recorder{answer: func(context.Context, *handler.Message) error {
+		defer out.Add(-1)
+		for n := out.Add(1); ; {
+			if old := peak.Load(); n <= old || peak.CompareAndSwap(old, n) {
+				break
+			}
+		}
+		time.Sleep(time.Millisecond) // an endpoint takes its time
+		return nil
+	}}}
+	var events []outbox.Event
+	for i := range aggregates {
+		events = append(events, order(fmt.Sprint(i), 1))
+	}
+	b.write(t, events...)
+	b.relay(t, p, quick())
+	b.awaitPublished(t, aggregates)
+	require.LessOrEqual(t, peak.Load(), int64(atOnce))
+	require.Len(t, p.messages(), aggregates)
+}
+
+// limited is a recorder that sends only so many at once.
+type limited struct {
+	*recorder
+	atOnce int
+}
+
+func (p limited) AtOnce() int { return p.atOnce }

@@ -190,9 +190,10 @@ func (r *relayRun) takeFree(l *lane) []*event {
 	defer r.mu.Unlock()
 	r.sift(l, time.Now())
 	var taken []*event
+	window := r.window()
 	left := l.queue[:0]
 	for _, e := range l.queue {
-		if l.flying[e.aggregate] || len(l.flying) >= r.cfg.Window {
+		if l.flying[e.aggregate] || len(l.flying) >= window {
 			left = append(left, e)
 			continue
 		}
@@ -202,6 +203,19 @@ func (r *relayRun) takeFree(l *lane) []*event {
 	clear(l.queue[len(left):])
 	r.shorten(l, left)
 	return taken
+}
+
+// window is how many events of a lane may be unconfirmed: what the publisher sends
+// at once is shared by the lanes that run. It is called with mu held, by one of
+// them.
+func (r *relayRun) window() int {
+	running := 0
+	for _, l := range r.lanes {
+		if l.running {
+			running++
+		}
+	}
+	return min(r.cfg.Window, max(1, r.atOnce/max(1, running)))
 }
 
 // dropQueue forgets what waits in a lane; the reader finds it again. It is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type Relay struct {
 	pool      *pgxpool.Pool
 	publisher handler.Publisher
 	ordered   bool
+	atOnce    int // how many events the publisher sends at once
 	cfg       RelayConfig
 	q         *relayQueries
 	counters  counters
@@ -46,10 +48,15 @@ func NewRelay(pool *pgxpool.Pool, publisher handler.Publisher, cfg RelayConfig) 
 		return nil, fmt.Errorf("make relay: %w", err)
 	}
 	ordered, _ := publisher.(handler.OrderedPublisher)
+	atOnce := math.MaxInt
+	if limited, ok := publisher.(handler.LimitedPublisher); ok {
+		atOnce = max(1, limited.AtOnce())
+	}
 	return &Relay{
 		pool:      pool,
 		publisher: publisher,
 		ordered:   ordered != nil && ordered.KeepsOrder(),
+		atOnce:    atOnce,
 		cfg:       cfg,
 		q:         newRelayQueries(cfg.Schema),
 		woken:     make(chan struct{}, 1),

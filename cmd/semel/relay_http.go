@@ -70,7 +70,7 @@ func (c *call) httpTarget(f *httpFlags, cfg *outbox.RelayConfig) (*target, error
 	if err != nil {
 		return nil, c.usage("post to the URL in %s with the secrets in $%s: %s", from, webhookSecretVariable, err)
 	}
-	cfg.AttemptTimeout, cfg.Window = timeout*5/4, atOnce
+	cfg.AttemptTimeout = timeout * 5 / 4
 	host := ""
 	if u, err := url.Parse(address); err == nil {
 		host = u.Host

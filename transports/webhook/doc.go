@@ -70,7 +70,7 @@
 //
 //	publisher, err := webhook.NewPublisher("https://shop.example.com/hook", secret, webhook.PublisherConfig{})
 //	...
-//	relay, err := outbox.NewRelay(pool, publisher, outbox.RelayConfig{Window: 100})
+//	relay, err := outbox.NewRelay(pool, publisher, outbox.RelayConfig{})
 //
 // Each event is one POST: its payload byte for byte, its content type (without one:
 // JSON if it is, else application/octet-stream), and its fields and headers under the

@@ -12,7 +12,7 @@ import (
 )
 
 // An event is posted, signed, and confirmed by the answer. In a program the publisher is
-// given to a relay: outbox.NewRelay(pool, publisher, outbox.RelayConfig{Window: 100}).
+// given to a relay: outbox.NewRelay(pool, publisher, outbox.RelayConfig{}).
 func ExampleNewPublisher() {
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		payload, _ := io.ReadAll(r.Body)

@@ -15,7 +15,7 @@ import (
 	"github.com/semel-go/semel/handler"
 )
 
-var _ handler.Publisher = (*Publisher)(nil)
+var _ handler.LimitedPublisher = (*Publisher)(nil)
 
 // ErrBehindFailed is the error of a message that was not sent because an earlier one of
 // its key in the same call failed. It is not permanent.
@@ -56,6 +56,9 @@ func NewPublisher(url, secret string, cfg PublisherConfig) (*Publisher, error) {
 		}),
 	}, nil
 }
+
+// AtOnce implements [handler.LimitedPublisher].
+func (p *Publisher) AtOnce() int { return p.cfg.Concurrency }
 
 // CloseIdleConnections closes those that wait for the next request, if Transport can.
 func (p *Publisher) CloseIdleConnections() { p.http.CloseIdleConnections() }
@@ -152,7 +155,7 @@ func (p *Publisher) enter(ctx context.Context) error {
 	case p.slots <- struct{}{}:
 		return nil
 	case <-late:
-		return fmt.Errorf("wait for one of %d requests to end: make Concurrency larger, or the relay's Window smaller", p.cfg.Concurrency)
+		return fmt.Errorf("wait for one of %d requests to end: give it fewer messages at once, or make Concurrency larger", p.cfg.Concurrency)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -25,7 +25,7 @@ type PublisherConfig struct {
 	IdempotencyKey func(msg *handler.Message) string
 
 	// Concurrency is how many requests are out at once. More wait, for half of their
-	// attempt's time at most: a relay's Window should not be above it. Defaults to 100.
+	// attempt's time at most; a relay gives it no more. Defaults to 100.
 	Concurrency int
 
 	// ConnectTimeout bounds connecting, and the TLS handshake after it, of the default

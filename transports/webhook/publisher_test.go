@@ -271,7 +271,7 @@ func TestPublisher_Concurrency(t *testing.T) {
 	close(release)
 
 	require.True(t, handler.IsUnavailable(err), "%v", err)
-	require.ErrorContains(t, err, "wait for one of 1 requests to end: make Concurrency larger, or the relay's Window smaller")
+	require.ErrorContains(t, err, "wait for one of 1 requests to end: give it fewer messages at once, or make Concurrency larger")
 	require.NoError(t, <-first)
 	require.Len(t, e.seen(), 1)
 	require.NoError(t, publish(t, p, numbered(2)))
