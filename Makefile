@@ -34,7 +34,9 @@ FOR    ?= 5s
 SOAK_FOR  ?= 1h
 SOAK_RATE ?= 300
 
-# Flags of the ledger in make examples, which takes a minute of its own.
+# Where make examples runs them, and flags of the ledger, which takes a minute
+# of its own.
+WHERE  ?= embedded real
 LEDGER ?=
 
 # How long make fuzz feeds each target, and what narrows it.
@@ -65,9 +67,9 @@ test: services-up ## run all tests against real services, with -race, and the ex
 	@$(with_services) bash -c 'cd bench && ../scripts/gotest.sh ./... -count=1 -timeout $(TIMEOUT)'
 
 .PHONY: examples
-examples: services-up ## run the six examples on what they bring along, then on real services (LEDGER='-rate 6500 -for 60s')
-	@LEDGER='$(LEDGER)' scripts/examples.sh embedded
-	@$(with_services) LEDGER='$(LEDGER)' scripts/examples.sh real
+examples: $(if $(filter real,$(WHERE)),services-up) ## run the six examples on what they bring along, then on real services (WHERE=embedded LEDGER='-for 15s')
+	@$(if $(filter embedded,$(WHERE)),LEDGER='$(LEDGER)' scripts/examples.sh embedded)
+	@$(if $(filter real,$(WHERE)),$(with_services) LEDGER='$(LEDGER)' scripts/examples.sh real)
 
 .PHONY: test-versions
 test-versions: ## run the tests of all that speaks SQL on PostgreSQL 14 to 18 (VERSIONS="14 18")
