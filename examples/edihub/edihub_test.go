@@ -164,7 +164,7 @@ func TestEdihub_LeavesNothing(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"Killed": syscall.SIGKILL, "CtrlC": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := programtest.Start(t, program.Build(t, ""))
+			p := programtest.Start(t, "env", "TMPDIR="+t.TempDir(), program.Build(t, "")) // nobody else removes the stores
 			p.Until(t, "killed with SIGKILL")
 
 			require.NoError(t, p.Cmd.Process.Signal(signal))
