@@ -100,4 +100,5 @@ func TestLedger_Book_ManyAtOnce(t *testing.T) {
 	require.EqualValues(t, many*batches*size, counted.postings)
 	require.EqualValues(t, many*batches*size*eventsOfPosting, counted.events)
 	require.True(t, result{counts: counted}.OK(), "%+v", counted)
+	require.NoError(t, result{counts: counted}.check())
 }

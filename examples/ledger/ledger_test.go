@@ -43,6 +43,19 @@ func TestLedger(t *testing.T) {
 	p.LeavesNothing(t)
 }
 
+// The example must tell when the promise is broken: here the relays take for
+// published what they have only begun to send, and so send the next as well.
+func TestLedger_TellsDisorder(t *testing.T) {
+	t.Parallel()
+	p := programtest.Start(t, program.Build(t, "plant_mark_before_confirm"), "-rate", "3000", "-for", "5s", "-relays", "2", "-kill")
+
+	output, status := p.End(t)
+
+	require.Equal(t, 1, status)
+	require.Regexp(t, `\n +[1-9]\d*  out of the order`, output)
+	require.Contains(t, p.ErrOut.String(), "are out of the order of their account or order")
+}
+
 func TestLedger_Refuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

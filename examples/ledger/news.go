@@ -27,7 +27,9 @@ type news struct {
 	Postings, Transactions, Waiting int64
 	Took, Busy                      time.Duration
 
-	Failed int64 // of a relay: attempts that failed, or found no broker
+	// Of a relay: attempts that failed, or found no broker, and how often another relay
+	// had its shards, or its events, when it thought that they were its own.
+	Failed, Contended int64
 }
 
 // tell tells the news of this process now and then until ctx ends, and once more.
@@ -79,6 +81,7 @@ func (d *desk) sum() (sum news) {
 		sum.Took += n.Took
 		sum.Busy += n.Busy
 		sum.Failed += n.Failed
+		sum.Contended += n.Contended
 	}
 	return sum
 }

@@ -43,7 +43,7 @@ func relay(ctx context.Context, c example.Services) error {
 	g.Go(func() error {
 		return tell(ctx, os.Stdout, func() news {
 			stats := relay.Stats()
-			n := news{Failed: stats.Outages}
+			n := news{Failed: stats.Outages, Contended: stats.Stale + stats.LeasesLost}
 			for _, kind := range stats.Kinds {
 				n.Failed += kind.Failed
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -27,6 +28,7 @@ func (r *run) report(ctx context.Context) error {
 		example.Count(sum.published, "published, and known to be: half of them within %d ms of being written, 99 of 100 within %d ms, all within %d ms",
 			sum.lag[0].Milliseconds(), sum.lag[1].Milliseconds(), sum.lag[2].Milliseconds()),
 		example.Count(sum.sendFail(), "attempts failed, or found no broker"),
+		example.Count(last.Contended, "times two relays claimed the same shard or event"),
 		example.Count(r.kills, "relays killed with SIGKILL"),
 		example.Count(sum.events, "events on the topic"),
 		example.Count(sum.records-sum.events, "further copies of them, under the same ids"),
@@ -43,7 +45,7 @@ func (r *run) report(ctx context.Context) error {
 	if told := sum.verdict(last, shares, runtime.NumCPU()); told != "" {
 		fmt.Fprintf(r.Out, "\n%s\n", told)
 	}
-	return r.Conclude(ctx, sum)
+	return errors.Join(r.Conclude(ctx, sum), sum.check())
 }
 
 // sum sums up from the tables and the topic.
