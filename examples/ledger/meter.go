@@ -110,4 +110,4 @@ func (m *meter) shares(ownKafka bool) []share {
 	return append(shares, share{others, max(0, rest)})
 }
 
-func percent(part, whole time.Duration) int64 { return int64(100 * part / whole) }
+func percent(part, whole time.Duration) int64 { return int64(100 * part / max(whole, 1)) }

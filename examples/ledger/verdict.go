@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,30 +12,35 @@ const nearly = 0.98
 // verdict says which part saturates, where less was achieved than offered, from what
 // the writer told last and from how much of one of so many processors each part used.
 func (r result) verdict(writer news, shares []share, processors int) string {
-	offered := float64(r.offered) * r.length.Seconds()
 	if float64(r.achieved()) >= nearly*float64(r.offered) {
 		return ""
 	}
 	told := fmt.Sprintf("%d of %d events a second: ", r.achieved(), r.offered)
-	if float64(r.written) < nearly*offered || writer.Took > r.length+time.Second {
-		told += fmt.Sprintf("the writer was behind, each of its connections in a transaction for %d %% of the time", percent(writer.Busy, writer.Took))
-	} else {
-		told += fmt.Sprintf("the relays were behind: they needed %.1f s for what was written in %.1f s", r.took.Seconds(), writer.Took.Seconds())
+	if r.writerBehind(writer) {
+		told += fmt.Sprintf("the writer was behind, each of its connections in a transaction for %d %% of the time.", percent(writer.Busy, writer.Took))
+		return told + whoComputes(shares, processors)
 	}
+	told += fmt.Sprintf("the relays were behind: they needed %.1f s for what was written in %.1f s.", r.took.Seconds(), writer.Took.Seconds())
 	if r.kills > 0 {
-		told += fmt.Sprintf(". One was killed, and its events waited for its lease of %s", lease)
+		return told + fmt.Sprintf(" One was killed, and its events waited for its lease of %s.", lease)
 	}
-	switch {
-	case len(shares) == 0:
-		return told + "."
-	case shares[0].percent < int64(90*processors):
-		return told + ". The processors were not the reason, they had time left: it waited for locks, for a disk, or for answers."
+	return told + whoComputes(shares, processors)
+}
+
+// writerBehind reports that postings were not booked, or not when they came.
+func (r result) writerBehind(writer news) bool {
+	return float64(r.written) < nearly*float64(r.offered)*r.length.Seconds() || writer.Took > r.length+time.Second
+}
+
+// whoComputes says whether the processors are what saturates, and who uses the most.
+func whoComputes(shares []share, processors int) string {
+	if len(shares) == 0 {
+		return ""
 	}
-	most := shares[1]
-	for _, s := range shares[1:] {
-		if s.percent > most.percent {
-			most = s
-		}
+	machine, parts := shares[0], shares[1:]
+	if machine.percent < int64(90*processors) {
+		return " The processors had time left: it waited for locks, for a disk, or for answers."
 	}
-	return told + fmt.Sprintf(". The processors were busy, and are what saturates; the most, %d %% of one, went to: %s.", most.percent, most.who)
+	most := slices.MaxFunc(parts, func(a, b share) int { return int(a.percent - b.percent) })
+	return fmt.Sprintf(" The processors were busy, and are what saturates; the most, %d %% of one, went to: %s.", most.percent, most.who)
 }

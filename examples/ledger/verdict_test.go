@@ -15,6 +15,7 @@ func TestResult_Verdict(t *testing.T) {
 	tests := []struct {
 		name   string
 		counts counts
+		kills  int
 		writer news
 		shares []share
 		want   string
@@ -24,13 +25,19 @@ func TestResult_Verdict(t *testing.T) {
 			name: "WriterWaits", counts: counts{written: 30_000, published: 30_000, took: 15 * time.Second},
 			writer: news{Took: 15 * time.Second, Busy: 14 * time.Second}, shares: idle,
 			want: "2000 of 6000 events a second: the writer was behind, each of its connections in a transaction for 93 % of the time. " +
-				"The processors were not the reason, they had time left: it waited for locks, for a disk, or for answers.",
+				"The processors had time left: it waited for locks, for a disk, or for answers.",
 		},
 		{
 			name: "RelaysCompute", counts: counts{written: 60_000, published: 60_000, took: 20 * time.Second},
 			writer: news{Took: 10 * time.Second, Busy: 5 * time.Second}, shares: busy,
 			want: "3000 of 6000 events a second: the relays were behind: they needed 20.0 s for what was written in 10.0 s. " +
 				"The processors were busy, and are what saturates; the most, 135 % of one, went to: the relays.",
+		},
+		{
+			name: "Killed", counts: counts{written: 60_000, published: 60_000, took: 20 * time.Second}, kills: 1,
+			writer: news{Took: 10 * time.Second, Busy: 5 * time.Second}, shares: busy,
+			want: "3000 of 6000 events a second: the relays were behind: they needed 20.0 s for what was written in 10.0 s. " +
+				"One was killed, and its events waited for its lease of 10s.",
 		},
 		{
 			name: "NoProc", counts: counts{written: 60_000, published: 60_000, took: 20 * time.Second}, writer: news{Took: 10 * time.Second},
@@ -40,7 +47,7 @@ func TestResult_Verdict(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			sum := result{counts: tt.counts, offered: 6000, length: 10 * time.Second}
+			sum := result{counts: tt.counts, offered: 6000, length: 10 * time.Second, kills: tt.kills}
 
 			require.Equal(t, tt.want, sum.verdict(tt.writer, tt.shares, 2))
 		})
