@@ -23,9 +23,18 @@ type Cause struct {
 	// Replay reports that a person has the message handled again.
 	Replay bool
 
+	kept        any
 	outcome     Outcome
 	afterCommit []func()
 }
+
+// Keep hands value from what prepares a message to its handler: to that of the same
+// attempt, which begins when Prepare has returned nil. What must outlive the attempt
+// belongs into the ledger of calls.
+func (c *Cause) Keep(value any) { c.kept = value }
+
+// Kept returns what Prepare has kept, nil if that is nothing.
+func (c *Cause) Kept() any { return c.kept }
 
 // End has the message end with another outcome than [Processed], if what runs for
 // it returns nil: [Superseded] or [Skipped]. Any other is ignored. It may be called

@@ -40,6 +40,7 @@ func (*handlerTx) Rollback(context.Context) error {
 func (in *Inbox) call(ctx context.Context, tx *claimedTx, t *task) callResult {
 	tx.Tx = workTx(ctx, tx)
 	tx.cause = in.cause(t)
+	tx.cause.Keep(t.kept)
 	result := in.journaled(ctx, t, func() callResult {
 		return in.guarded(handler.WithCause(ctx, &tx.cause), &tx.call, in.handle, (*handlerTx)(tx), t)
 	})
@@ -57,6 +58,7 @@ func (in *Inbox) cause(t *task) handler.Cause {
 
 // prepare runs Config.Prepare, unless the message is settled already.
 func (in *Inbox) prepare(ctx context.Context, t *task) verdict {
+	t.kept = nil
 	seen, err := in.look(ctx, t)
 	waiting := seen.Outcome == handler.Stored || seen.Outcome == handler.Dead
 	switch {
@@ -75,6 +77,7 @@ func (in *Inbox) prepare(ctx context.Context, t *task) verdict {
 		return in.guarded(handler.WithCause(ctx, &cause), &guardedCall{}, prepare, nil, t)
 	})
 	if result.err == nil {
+		t.kept = cause.Kept()
 		return verdict{}
 	}
 	return in.judge(ctx, result)

@@ -121,7 +121,8 @@ type Config struct {
 
 	// Prepare, if set, runs before the transaction begins and on no
 	// connection, for calls to the outside. Its error means what a handler's
-	// does. It runs again with each attempt.
+	// does. It runs again with each attempt. What it finds out it can hand to the
+	// handler: [handler.Cause.Keep].
 	Prepare func(ctx context.Context, msg *handler.Message) error
 
 	// ID, if set, says under which id a message is claimed: a natural key of

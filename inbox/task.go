@@ -54,6 +54,7 @@ type task struct {
 	letterID  int64         // of its dead letter, once that is written
 	inDoubt   bool          // a COMMIT of it got no answer
 	attempts  int           // that failed
+	kept      any           // what Prepare kept for the handler of this attempt
 	toldFull  bool          // that the inbox has no room for it
 	reruns    int           // in a row, that cost no attempt
 	outages   int           // that it met
