@@ -39,7 +39,8 @@ type archive struct {
 }
 
 // copy is what the consumer does before its transaction begins: nothing in it
-// needs the database, and a slow store holds no connection.
+// needs the database, and a slow store holds no connection. It keeps the manifest
+// for note.
 func (a archive) copy(ctx context.Context, msg *handler.Message) error {
 	m, raw, err := a.describe(ctx, msg)
 	if err != nil {
@@ -55,16 +56,17 @@ func (a archive) copy(ctx context.Context, msg *handler.Message) error {
 	if err := a.store.Create(ctx, m.Object+".manifest.json", append(text, '\n'), m.RetainUntil); err != nil {
 		return err
 	}
+	handler.CauseFrom(ctx).Keep(m)
 	return verify(ctx, a.store, m.Object, m.SHA256)
 }
 
 // note is its handler.
-func (a archive) note(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
-	m, _, err := a.describe(ctx, msg)
-	if err != nil {
-		return err
+func (archive) note(ctx context.Context, tx pgx.Tx, _ *handler.Message) error {
+	m, ok := handler.CauseFrom(ctx).Kept().(*manifest)
+	if !ok {
+		return errors.New("note the copy in the archive: none was made")
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO archived (interchange, event, object, sha256, retain_until) VALUES ($1, $2, $3, $4, $5)`,
+	_, err := tx.Exec(ctx, `INSERT INTO archived (interchange, event, object, sha256, retain_until) VALUES ($1, $2, $3, $4, $5)`,
 		m.Interchange, m.Event, m.Object, m.SHA256, m.RetainUntil)
 	return err
 }

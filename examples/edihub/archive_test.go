@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -40,12 +41,18 @@ func setupArchive(t *testing.T) *archiveBundle {
 	return b
 }
 
+// ctx is what the engine gives to Prepare.
+func (b *archiveBundle) ctx(t *testing.T) context.Context {
+	t.Helper()
+	return handler.WithCause(t.Context(), &handler.Cause{Consumer: archiving, Message: b.msg})
+}
+
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	b := setupArchive(t)
 
-	require.NoError(t, b.copy(t.Context(), b.msg))
-	require.NoError(t, b.copy(t.Context(), b.msg), "whoever repeats it after a crash writes the same")
+	require.NoError(t, b.copy(b.ctx(t), b.msg))
+	require.NoError(t, b.copy(b.ctx(t), b.msg), "whoever repeats it after a crash writes the same")
 
 	kept, err := os.ReadFile(b.object)
 	require.NoError(t, err)
@@ -74,7 +81,7 @@ func TestArchive_Conflict(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(b.object), 0o700))
 		require.NoError(t, os.WriteFile(b.object+suffix, []byte("other"), 0o600))
 
-		err := b.copy(t.Context(), b.msg)
+		err := b.copy(b.ctx(t), b.msg)
 
 		require.ErrorIs(t, err, outbox.ErrArchiveConflict)
 		kept, err := os.ReadFile(b.object + suffix)
@@ -87,7 +94,7 @@ func TestArchive_Conflict(t *testing.T) {
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	b := setupArchive(t)
-	require.NoError(t, b.copy(t.Context(), b.msg))
+	require.NoError(t, b.copy(b.ctx(t), b.msg))
 	object, err := filepath.Rel(b.folder, b.object)
 	require.NoError(t, err)
 	require.NoError(t, verify(t.Context(), b.store, object, hashOf([]byte(invoic))))
@@ -104,8 +111,8 @@ func TestArchive_BadEvent(t *testing.T) {
 	b := setupArchive(t)
 	b.msg.Payload = []byte(`{"raw":`)
 
-	require.True(t, handler.IsPermanent(b.copy(t.Context(), b.msg)))
+	require.True(t, handler.IsPermanent(b.copy(b.ctx(t), b.msg)))
 
 	b.msg.Payload = []byte(`{"raw":"file:///elsewhere/1"}`)
-	require.ErrorContains(t, b.copy(t.Context(), b.msg), "it is not of the store")
+	require.ErrorContains(t, b.copy(b.ctx(t), b.msg), "it is not of the store")
 }
