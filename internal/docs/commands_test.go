@@ -22,7 +22,7 @@ var (
 // documents are those that tell a person what to type.
 var documents = [...]string{
 	"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/design.md", "docs/failures.md", "docs/retention.md", "docs/encryption.md", "docs/calls.md", "docs/sql.md",
-	"docs/choices.md", "docs/runbook.md", "docs/scaling.md", "docs/sizing.md",
+	"docs/choices.md", "docs/runbook.md", "docs/scaling.md", "docs/sizing.md", "docs/archive.md",
 }
 
 // Every command that the documents name exists, with its flags.
