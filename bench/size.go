@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +24,8 @@ const (
 
 // eventSize measures what an event takes while it is pending, and what is left
 // of it when relays have published it meanwhile: heap, index and all else of the
-// outbox as they grew, with the space that the marks have left behind.
+// outbox as they grew, with the space that the marks have left behind. Then what it
+// takes in an archive.
 func eventSize(payload int) func(*bench, context.Context) (result, error) {
 	return func(b *bench, ctx context.Context) (r result, err error) {
 		db, err := newDatabase(ctx, fleetConns+workers)
@@ -57,11 +61,39 @@ func eventSize(payload int) func(*bench, context.Context) (result, error) {
 			}
 		}
 		published, err := db.bytesOf(ctx, "outbox", b.sized)
+		if err != nil {
+			return result{}, err
+		}
+		archived, err := db.archive(ctx)
 		return result{value: published, details: []string{
 			fmt.Sprintf("%d events with %d bytes of payload that do not compress", b.sized, payload),
-			fmt.Sprintf("pending %.0f, published %.0f bytes each", pending, published),
+			fmt.Sprintf("pending %.0f, published %.0f, archived %.0f bytes each", pending, published, archived/float64(b.sized)),
 		}}, err
 	}
+}
+
+// archive purges what was published into a folder and returns how many bytes are
+// there, manifests included.
+func (db *database) archive(ctx context.Context) (bytes float64, err error) {
+	dir, err := os.MkdirTemp("", "semel-bench-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if _, err := outbox.NewStore(db.schema).Purge(ctx, db.pool, 0, outbox.PurgeConfig{Archive: outbox.DirectoryArchive(dir)}); err != nil {
+		return 0, err
+	}
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			bytes += float64(info.Size())
+		}
+		return err
+	})
+	return bytes, err
 }
 
 // writeEvents writes n events, many in a transaction.

@@ -13,7 +13,7 @@ import (
 
 var (
 	benchLine = regexp.MustCompile(`(?m)^BENCH (\S+) ([0-9.]+) \((.*)\)$`)
-	pending   = regexp.MustCompile(`pending (\d+),`)
+	eachTakes = regexp.MustCompile(`(pending|archived) (\d+)`)
 )
 
 // The tables of docs/sizing.md follow from the lines of make bench that stand
@@ -29,14 +29,19 @@ func TestSizing(t *testing.T) {
 		require.NoError(t, err)
 		values[m[1]], details[m[1]] = value, m[3]
 	}
-	waits := func(name string) float64 {
-		m := pending.FindStringSubmatch(details[name])
-		require.NotNil(t, m, name)
-		return number(t, m[1])
+	each := func(what, name string) float64 {
+		for _, m := range eachTakes.FindAllStringSubmatch(details[name], -1) {
+			if m[1] == what {
+				return number(t, m[2])
+			}
+		}
+		require.Fail(t, "it is not in the details", "%s of %s", what, name)
+		return 0
 	}
 
 	for row, want := range map[string][2]float64{
-		"an event that is pending":                           {waits("size.event_300"), waits("size.event_2k")},
+		"an event that is pending":                           {each("pending", "size.event_300"), each("pending", "size.event_2k")},
+		"an event in the archive":                            {each("archived", "size.event_300"), each("archived", "size.event_2k")},
 		"an event that was published":                        {values["size.event_300"], values["size.event_2k"]},
 		"a message that waits in the inbox":                  {values["size.stored_300"], values["size.stored_2k"]},
 		"a message that was handled, once for each consumer": {values["row.bytes"], values["row.bytes"]},

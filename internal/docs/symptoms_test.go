@@ -83,6 +83,11 @@ var symptoms = map[string]func(*testing.T, *patient){
 		require.NoError(t, err)
 	},
 	"A service does not start: the database role lacks a right": func(*testing.T, *patient) {}, // what is printed is the same in any
+	"Somebody asks for an event of long ago": func(t *testing.T, p *patient) {
+		t.Helper()
+		p.writes(t, "1", "2")
+		p.exec(t, `UPDATE semel.outbox SET created_at = created_at - interval '40 days', published_at = clock_timestamp() - interval '40 days'`)
+	},
 	"The tables grow": func(t *testing.T, p *patient) {
 		t.Helper()
 		p.dies(t, "evt_1")
