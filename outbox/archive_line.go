@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"reflect"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -80,6 +82,15 @@ func (r *archivedRow) args() []any {
 		[]byte(r.Payload), r.HeaderNames, values, r.HeaderTags, r.Attempts, r.LastError,
 		r.FirstFailedAt, r.NextAttemptAt, r.QuarantinedAt, r.LeaseEpoch, r.LeaseAttempts,
 	}
+}
+
+// archivedColumns are the columns that a line has.
+func archivedColumns() (names []string) {
+	for row, i := reflect.TypeFor[archivedRow](), 0; i < row.NumField(); i++ {
+		name, _, _ := strings.Cut(row.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }
 
 // line is the row as a line, with its end.

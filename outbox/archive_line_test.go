@@ -119,6 +119,27 @@ func TestArchive_Lines(t *testing.T) {
 	require.Contains(t, text, `"header_names":["a",null,""],"header_values":[null,{"text":""}],"header_tags":"--S*"`)
 }
 
+// What a newer version has added would be lost: nothing is archived, and so nothing
+// deleted, by one that does not know it. What the database computes is no loss.
+func TestPurge_ArchivesNoUnknownColumns(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.fill(t, 5)
+	b.exec(t, `ALTER TABLE semel.outbox ADD COLUMN later text, ADD COLUMN gone text, ADD COLUMN size int GENERATED ALWAYS AS (octet_length(payload)) STORED`)
+	b.exec(t, `ALTER TABLE semel.outbox DROP COLUMN gone`)
+	dir := t.TempDir()
+
+	_, err := b.purgeTo(t, outbox.DirectoryArchive(dir), 0)
+
+	require.ErrorContains(t, err, `columns that this version does not archive, ["later"]: archive with a newer one`)
+	require.Equal(t, 5, b.counts(t)["published"])
+	b.exec(t, `ALTER TABLE semel.outbox DROP COLUMN later`)
+	deleted, err := b.purgeTo(t, outbox.DirectoryArchive(dir), 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 10, deleted)
+}
+
 // One byte that is not as it was, wherever it is, is found, and said where.
 func TestReadArchived_OneFlippedByte(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/internal/heapwalk"
@@ -36,6 +37,9 @@ type archiving struct {
 
 // run archives and deletes what is old. What somebody began who died comes first.
 func (a *archiving) run(ctx context.Context, blocks int64, progress func(int64, float64)) (deleted int64, err error) {
+	if err := a.knowsAllColumns(ctx); err != nil {
+		return 0, err
+	}
 	resumed, err := a.resume(ctx)
 	if err != nil {
 		return resumed, err
@@ -46,6 +50,23 @@ func (a *archiving) run(ctx context.Context, blocks int64, progress func(int64, 
 	}
 	last, err := a.flush(ctx)
 	return resumed + walked + last, err
+}
+
+// knowsAllColumns refuses to delete rows of which a part would be lost: those of an
+// outbox that a newer program has migrated, or to which somebody has added something.
+func (a *archiving) knowsAllColumns(ctx context.Context) error {
+	rows, err := a.db.Query(ctx, a.q.archiveUnknown, a.q.schema, archivedColumns())
+	var unknown []string
+	if err == nil {
+		unknown, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	if err == nil && len(unknown) > 0 {
+		err = fmt.Errorf("it has columns that this version does not archive, %q: archive with a newer one", unknown)
+	}
+	if err != nil {
+		return fmt.Errorf("look at the columns of the outbox: %w", err)
+	}
+	return nil
 }
 
 // step looks for old rows in a part of the table. It stops where there are enough:

@@ -29,6 +29,7 @@ type storeQueries struct {
 	archiveOpen, archiveBegin, archiveFill  string
 	archiveVerified, archiveGiveUp          string
 	archiveDone, archiveRestore             string
+	archiveUnknown                          string
 	maxCounted                              int   // bounds a status
 	maxObject                               int64 // bounds an object of the archive
 }
@@ -80,6 +81,8 @@ var (
 	archiveDoneSQL string
 	//go:embed queries/archive_restore.sql
 	archiveRestoreSQL string
+	//go:embed queries/archive_unknown.sql
+	archiveUnknownSQL string
 )
 
 var defaultStoreQueries = newStoreQueries(schema.Default)
@@ -110,7 +113,7 @@ func newStoreQueries(schemaName string) *storeQueries {
 		archiveFind: q(archiveFindSQL), archiveLoad: q(archiveLoadSQL), archiveDelete: q(archiveDeleteSQL),
 		archiveOpen: q(archiveOpenSQL), archiveBegin: q(archiveBeginSQL), archiveFill: q(archiveFillSQL),
 		archiveVerified: q(archiveVerifiedSQL), archiveGiveUp: q(archiveGiveUpSQL),
-		archiveDone: q(archiveDoneSQL), archiveRestore: q(archiveRestoreSQL),
+		archiveDone: q(archiveDoneSQL), archiveRestore: q(archiveRestoreSQL), archiveUnknown: q(archiveUnknownSQL),
 		maxCounted: maxCounted, maxObject: maxObject,
 	}
 }
