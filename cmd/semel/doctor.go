@@ -176,6 +176,7 @@ func (d *doctorCall) examineDatabase(ctx context.Context) (findings []doctor.Fin
 		add(doctor.DeadLetters(consumers)...)
 		if usable {
 			add(doctor.Purges(ctx, conn, d.schema, consumers)...)
+			add(doctor.Archive(ctx, conn, d.schema)...)
 		}
 		return nil
 	})
