@@ -2,8 +2,11 @@ package outbox
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 )
@@ -85,4 +88,25 @@ func readManifest(name string, data []byte) (*Manifest, error) {
 		return nil, &ArchiveError{Object: name, Line: 1, Err: err}
 	}
 	return m, nil
+}
+
+// check compares an object with what its manifest says of it. Lines are what was read
+// from it, and sum is their hash.
+func (m *Manifest) check(object string, data []byte, lines []archivedLine, sum [sha256.Size]byte) error {
+	wrong := func(line int, format string, args ...any) error {
+		return &ArchiveError{Object: object, Line: line, Err: fmt.Errorf(format, args...)}
+	}
+	switch whole := sha256.Sum256(data); {
+	case path.Base(m.Object) != path.Base(object):
+		return wrong(0, "its manifest is of object %q", m.Object)
+	case len(lines) != m.Events:
+		return wrong(len(lines)+1, "it has %d lines, and its manifest says %d", len(lines), m.Events)
+	case hex.EncodeToString(sum[:]) != m.SHA256:
+		return wrong(0, "its lines are not those that its manifest tells of: their SHA-256 is %x and should be %s", sum, m.SHA256)
+	case hex.EncodeToString(whole[:]) != m.ObjectSHA256:
+		return wrong(1, "what is before or between the lines is not as it was written, although they read well: its SHA-256 is %x and should be %s", whole, m.ObjectSHA256)
+	case lines[0].row.Seq != m.FirstSeq || lines[len(lines)-1].row.Seq != m.LastSeq:
+		return wrong(0, "its lines are not those that its manifest tells of: their first and last seq are others")
+	}
+	return nil
 }
