@@ -14,11 +14,10 @@ import (
 )
 
 // Case O10: two processes purge and archive, and each is killed twice at every point between the commit of a batch and the deletion of its rows. Every event is in the table or in the archive at each kill, and in one object at the end; pending and quarantined ones stay in the table (seed documents)
-//
-// CHAOS_KILLS, CHAOS_POINT and CHAOS_PLANT narrow it and plant a bug, as in TestChaos.
 func TestChaos_Archive(t *testing.T) {
 	t.Parallel()
 
+	// CHAOS_KILLS, CHAOS_POINT and CHAOS_PLANT narrow it and plant a bug, as in TestChaos.
 	config := campaign.Config{Brokers: []wire.Broker{wire.Archive}, Plant: os.Getenv("CHAOS_PLANT"), Progress: t.Output()}
 	var err error
 	config.Points, err = wire.Select(os.Getenv("CHAOS_POINT"), wire.ArchivePoints())
