@@ -54,7 +54,7 @@ func run(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	}
 	defer pool.Close()
 
-	store, archive := outbox.NewStore(setup.Schema), &archive{outbox.DirectoryArchive(setup.Archive), setup.Archive, trap}
+	store, archive := outbox.NewStore(setup.Schema), &archive{outbox.DirectoryArchive(setup.Archive), trap}
 	for ctx.Err() == nil {
 		deleted, err := store.Purge(ctx, pool, time.Hour, outbox.PurgeConfig{Batch: wire.ArchiveBatch, Archive: archive})
 		if err != nil {

@@ -11,9 +11,10 @@ import (
 
 // trap stops the process at the point it is armed for, and reports it.
 type trap struct {
-	mu      sync.Mutex // guards what follows
 	reports *json.Encoder
-	order   wire.Order
+
+	mu    sync.Mutex // guards order
+	order wire.Order
 }
 
 func (t *trap) arm(o wire.Order) {
@@ -22,25 +23,28 @@ func (t *trap) arm(o wire.Order) {
 	t.order = o
 }
 
-func (t *trap) armed(point wire.Point) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.order.Point == point
-}
-
-// pass is called when a batch reaches a point. It does not return from a trap that
-// springs: the whole process stops, other goroutines in the middle of what they do.
-func (t *trap) pass(point wire.Point) {
+// springs reports whether the trap is armed for a point that a batch reaches, and
+// calls it off then.
+func (t *trap) springs(point wire.Point) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.order.Point != point {
-		return
+		return false
 	}
 	if t.order.Skip > 0 {
 		t.order.Skip--
-		return
+		return false
 	}
 	t.order = wire.Order{}
+	return true
+}
+
+// pass is called when a batch reaches a point. It does not return from a trap that
+// springs: the whole process stops, until it is killed.
+func (t *trap) pass(point wire.Point) {
+	if !t.springs(point) {
+		return
+	}
 	_ = t.reports.Encode(wire.Report{Kind: wire.Reached})
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }

@@ -24,11 +24,7 @@ var (
 
 const (
 	archiveWave = 3000 // events of a wave
-	fewHashes   = 4    // in a payload
-
-	// At mid-write the object is some megabytes, so that there is a middle.
-	largeWave  = 300
-	manyHashes = 600
+	inPayload   = 4    // hashes
 
 	// tornObjects is how many objects get a byte flipped at the end.
 	tornObjects = 5
@@ -102,11 +98,7 @@ func (c *campaign) archivers(ctx context.Context, s spec) (result Result) {
 // run goes through all rounds and lets the last archivers end as they should.
 func (g *archivers) run(ctx context.Context) error {
 	defer g.abandon()
-	size := 2 // they are at each other's batches
-	if g.point == wire.MidWrite {
-		size = 1 // what it leaves half written is cut, and nobody else writes there
-	}
-	for range size {
+	for range 2 { // they are at each other's batches
 		if err := g.recruit(); err != nil {
 			return err
 		}
@@ -139,7 +131,7 @@ func (g *archivers) round(ctx context.Context) error {
 		}
 	}
 	g.redelivered += g.killed - before // none is open, so others have finished them
-	g.log("kill %3d/%-3d redelivered %3d  all archived after %4.1fs", g.killed, g.kills, g.redelivered, time.Since(began).Seconds())
+	g.log("kill %3d/%-3d redelivered %3d  too late %d  all archived after %4.1fs", g.killed, g.kills, g.redelivered, g.missed, time.Since(began).Seconds())
 	return nil
 }
 
@@ -161,15 +153,11 @@ func (g *archivers) arm(o wire.Order) {
 func (g *archivers) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTime)
 	defer cancel()
-	wave, hashes := archiveWave, fewHashes
-	if g.point == wire.MidWrite {
-		wave, hashes = largeWave, manyHashes
-	}
-	_, err := g.store.pool.Exec(ctx, schema.Qualify(archiveWaveSQL, g.name), g.sent+1, g.sent+wave, hashes)
+	_, err := g.store.pool.Exec(ctx, schema.Qualify(archiveWaveSQL, g.name), g.sent+1, g.sent+archiveWave, inPayload)
 	if err != nil {
 		return fmt.Errorf("write old events into schema %q: %w", g.name, err)
 	}
-	g.sent += wave
+	g.sent += archiveWave
 	return nil
 }
 

@@ -161,24 +161,6 @@ func (b *archiveBooks) harvest(sent int) error {
 	})
 }
 
-// cutDrafts cuts off the second half of what is half written, and returns how many
-// there are.
-func (b *archiveBooks) cutDrafts() (cut int, err error) {
-	err = b.each("", func(name string) error {
-		path := filepath.Join(b.dir, name)
-		if !strings.HasPrefix(filepath.Base(name), ".") {
-			return nil
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			return err
-		}
-		cut++
-		return os.Truncate(path, info.Size()/2)
-	})
-	return cut, err
-}
-
 // tear flips one byte of some objects, which must not be read then.
 func (b *archiveBooks) tear(objects int) error {
 	torn := 0

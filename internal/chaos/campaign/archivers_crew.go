@@ -45,7 +45,7 @@ func (g *archivers) apply(ctx context.Context, e event) error {
 func (g *archivers) bury(ctx context.Context, p *process, err error) error {
 	g.crew = slices.DeleteFunc(g.crew, func(other *process) bool { return other == p })
 	switch {
-	case p.doomed && killedBy(err, syscall.SIGKILL):
+	case p.doomed && killedBy(err, syscall.SIGKILL), g.point == wire.MidWrite && killedBy(err, syscall.SIGXFSZ):
 		if err := g.died(ctx, p); err != nil {
 			return err
 		}
@@ -57,23 +57,18 @@ func (g *archivers) bury(ctx context.Context, p *process, err error) error {
 	}
 }
 
-// died counts a kill, if a batch was in hand. One at mid-write counts if there is
-// something half written; of that a power cut leaves less.
+// died counts a kill, if a batch was in hand. At mid-write it was: the kernel has
+// ended the process there.
 func (g *archivers) died(ctx context.Context, p *process) error {
-	counts := g.hands[p] != ""
-	delete(g.hands, p)
 	if g.point == wire.MidWrite {
-		cut, err := g.books.cutDrafts()
-		if err != nil {
-			return err
-		}
-		counts = counts && cut > 0
+		g.arm(wire.Order{})
 	}
-	if counts {
+	if g.point == wire.MidWrite || g.hands[p] != "" {
 		g.killed++
 	} else {
 		g.missed++
 	}
+	delete(g.hands, p)
 	return g.books.everythingIsSomewhere(ctx, g.sent)
 }
 
