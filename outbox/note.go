@@ -148,11 +148,11 @@ func (r *relayRun) notePublished(events []*event) error {
 	}
 	ctx, cancel := context.WithTimeout(r.work, r.cfg.StatementTimeout)
 	defer cancel()
-	tag, err := r.pool.Exec(ctx, sql, ids, los, epochs, r.id)
+	rows, err := r.byID(ctx, sql, ids, los, epochs, r.id)
 	if err != nil {
 		return fmt.Errorf("note %d published events: %w", len(events), err)
 	}
-	if stale := int64(len(events)) - tag.RowsAffected(); stale > 0 {
+	if stale := int64(len(events)) - rows; stale > 0 {
 		r.counters.stale.Add(stale)
 		r.cfg.Logger.Warn("relay published events that it may not note: its lease had run out, or somebody else was done with them; they may be published twice, under the same ids",
 			slog.String("relay", r.cfg.Name), slog.Int64("events", stale))
