@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
 // nearly is how much of what was offered must be achieved to say that it was.
@@ -29,7 +28,7 @@ func (r result) verdict(writer news, shares []share, processors int) string {
 
 // writerBehind reports that postings were not booked, or not when they came.
 func (r result) writerBehind(writer news) bool {
-	return float64(r.written) < nearly*float64(r.offered)*r.length.Seconds() || writer.Took > r.length+time.Second
+	return float64(r.written) < nearly*float64(r.offered)*r.length.Seconds() || nearly*writer.Took.Seconds() > r.length.Seconds()
 }
 
 // whoComputes says whether the processors are what saturates, and who uses the most.

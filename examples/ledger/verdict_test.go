@@ -28,6 +28,12 @@ func TestResult_Verdict(t *testing.T) {
 				"The processors had time left: it waited for locks, for a disk, or for answers.",
 		},
 		{
+			name: "WriterALittleLate", counts: counts{written: 60_000, published: 60_000, took: 10300 * time.Millisecond},
+			writer: news{Took: 10300 * time.Millisecond, Busy: 10 * time.Second}, shares: busy,
+			want: "5825 of 6000 events a second: the writer was behind, each of its connections in a transaction for 97 % of the time. " +
+				"The processors were busy, and are what saturates; the most, 135 % of one, went to: the relays.",
+		},
+		{
 			name: "RelaysCompute", counts: counts{written: 60_000, published: 60_000, took: 20 * time.Second},
 			writer: news{Took: 10 * time.Second, Busy: 5 * time.Second}, shares: busy,
 			want: "3000 of 6000 events a second: the relays were behind: they needed 20.0 s for what was written in 10.0 s. " +
