@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -97,7 +98,8 @@ func TestPurge_ArchivesWhatChanges(t *testing.T) {
 		f := &faults{DirectoryArchive: outbox.DirectoryArchive(dir)}
 		b.stop(t, f, "create", ".gz")
 		_, err := outbox.NewStore(b.Schema).Purge(t.Context(), b.Pool, week, outbox.PurgeConfig{})
-		require.NoError(t, err)
+		require.ErrorContains(t, err, "goes to an archive", "one that was not told of the archive")
+		b.exec(t, `DELETE FROM semel.outbox WHERE coalesce(published_at, discarded_at) < now() - interval '7 days'`)
 		b.fill(t, 1)
 
 		deleted, err := b.purgeTo(t, f, 0)
@@ -107,4 +109,31 @@ func TestPurge_ArchivesWhatChanges(t *testing.T) {
 		_, ids := archived(t, dir)
 		require.Len(t, ids, 2)
 	})
+}
+
+// Somebody wrote object and manifest, and died before the store had said that they
+// cannot be lost any more. Whoever goes on has that said of both before anything is
+// deleted.
+func TestPurge_ArchiveFoundIsSettled(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.fill(t, 50)
+	f := &faults{DirectoryArchive: outbox.DirectoryArchive(t.TempDir())}
+	died := errors.New("died")
+	b.stop(t, f, "create", ".json")
+	var settled []string
+	f.set(func(doing, name string) error {
+		if doing == "create" {
+			settled = append(settled, name[strings.LastIndex(name, "."):])
+			if len(settled) == 2 {
+				return died
+			}
+		}
+		return nil
+	})
+	_, err := b.purgeTo(t, f, 0)
+	require.ErrorIs(t, err, died)
+	require.Equal(t, []string{".json", ".gz"}, settled, "the manifest is written, then both are settled")
+	require.Equal(t, 50, b.counts(t)["published"], "nothing is deleted before")
 }

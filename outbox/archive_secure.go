@@ -44,6 +44,9 @@ func (a *archiving) secure(ctx context.Context, b *archiveBatch, c *archiveCopy)
 	if err := a.writeManifest(ctx, b, object, lines); err != nil {
 		return nil, err
 	}
+	if err := a.settleObjects(ctx, b, object); err != nil {
+		return nil, err
+	}
 	if ours, err := a.noteVerified(ctx, b); err != nil || !ours {
 		return nil, err
 	}
@@ -79,6 +82,23 @@ func (a *archiving) writeManifest(ctx context.Context, b *archiveBatch, object [
 		return err
 	}
 	return m.check(b.object, object, lines, b.sum)
+}
+
+// settleObjects has the store say that nothing can be lost any more, before anything is
+// deleted: what was found there may be of somebody who died before it had said so.
+func (a *archiving) settleObjects(ctx context.Context, b *archiveBatch, object []byte) error {
+	if b.verified {
+		return nil
+	}
+	name := ManifestName(b.object)
+	manifest, err := a.archive.Read(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := a.archive.Create(ctx, b.object, object, b.retainUntil); err != nil {
+		return err
+	}
+	return a.archive.Create(ctx, name, manifest, b.retainUntil)
 }
 
 // deletedAtOnce is how many rows of an object one transaction deletes.

@@ -147,7 +147,9 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 			}
 			delay := jitter.Draw(r.cfg.RetryDelay, r.cfg.RetryMaxDelay, attempts)
 			if asked, ok := handler.RetryDelay(err); ok {
-				delay = asked
+				// What is asked for replaces no pause of ours, and leaves the event most of
+				// the time that it has: nobody must ask an event into quarantine.
+				delay = max(delay, min(asked, r.cfg.MaxAge/4))
 			}
 			r.block(e, &block{unsaved: true, attempts: attempts})
 			r.results = append(r.results, result{event: e, err: err, permanent: permanent, delay: delay})

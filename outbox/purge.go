@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,7 +48,8 @@ type PurgeConfig struct {
 // with what somebody began who died; any number may purge at once. A row that
 // was changed by hand meanwhile stays and is archived anew. While the
 // archive fails, or has an object with other bytes, nothing is deleted: the error
-// says which ([ArchiveError]).
+// says which ([ArchiveError]). Where events were archived once, a purge without
+// an archive is refused.
 func (s Store) Purge(ctx context.Context, db querier, olderThan time.Duration, cfg PurgeConfig) (deleted int64, err error) {
 	setTo(&cfg.Batch, defaultPurgeBatch)
 	setTo(&cfg.ArchiveRetention, defaultArchiveRetention)
@@ -69,6 +71,9 @@ func (s Store) Purge(ctx context.Context, db querier, olderThan time.Duration, c
 		}
 		deleted, err = a.run(ctx, blocks, cfg.Progress)
 	default:
+		if err = s.refuseUnarchived(ctx, db); err != nil {
+			break
+		}
 		deleted, err = heapwalk.Walk(ctx, blocks, cfg.Batch, func(ctx context.Context, from, to pgtype.TID, limit int) (found, gone int64, err error) {
 			rows, err := db.Query(ctx, s.queries().purge, from, to, before, limit)
 			if err == nil {
@@ -82,3 +87,22 @@ func (s Store) Purge(ctx context.Context, db querier, olderThan time.Duration, c
 	}
 	return deleted, nil
 }
+
+// refuseUnarchived returns an error if what is purged goes to an archive: a process that
+// was not told of it, an older one or a person's, must not delete what belongs there.
+func (s Store) refuseUnarchived(ctx context.Context, db querier) error {
+	rows, err := db.Query(ctx, s.queries().archiveAny)
+	archived := false
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&archived}, func() error { return nil })
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("look whether it goes to an archive: %w", err)
+	case archived:
+		return errArchived
+	}
+	return nil
+}
+
+var errArchived = errors.New("what is purged here goes to an archive: say which, or delete the rows of archive_batches if that is over")

@@ -89,10 +89,10 @@ func (r *Relay) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx)) // what drains outlives ctx
 	defer stop()
 	run := r.newRun(work)
-	var keeper, noter sync.WaitGroup
+	var keeper, noter, purger sync.WaitGroup
 	keeper.Go(func() { run.keepLeases(ctx) })
 	keeper.Go(func() { run.listen(ctx) })
-	keeper.Go(func() { run.purge(ctx) })
+	purger.Go(func() { run.purge(ctx) })
 	noter.Go(run.note)
 	run.read(ctx)
 	run.drain()
@@ -100,6 +100,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	run.leave()
 	stop()
 	noter.Wait()
+	purger.Wait() // a slow archive keeps nobody else from our shards
 	return nil
 }
 

@@ -54,7 +54,8 @@ func (s Store) restore(ctx context.Context, tx pgx.Tx, lines []archivedLine) (th
 			return nil
 		})
 	}
-	return there, tx.SendBatch(ctx, batch).Close()
+	err = tx.SendBatch(ctx, batch).Close() // fills there
+	return there, err
 }
 
 // compare requires that the outbox has rows as the archive has them.

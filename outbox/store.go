@@ -26,6 +26,7 @@ type storeQueries struct {
 	retry, discard                          string
 	purgeTurn, purgeStart, purge            string
 	archiveFind, archiveLoad, archiveDelete string
+	archiveAny                              string
 	archiveOpen, archiveBegin, archiveFill  string
 	archiveVerified, archiveGiveUp          string
 	archiveDone, archiveRestore             string
@@ -67,6 +68,8 @@ var (
 	archiveLoadSQL string
 	//go:embed queries/archive_delete.sql
 	archiveDeleteSQL string
+	//go:embed queries/archive_any.sql
+	archiveAnySQL string
 	//go:embed queries/archive_open.sql
 	archiveOpenSQL string
 	//go:embed queries/archive_begin.sql
@@ -111,7 +114,7 @@ func newStoreQueries(schemaName string) *storeQueries {
 		retry: q(retrySQL), discard: q(discardSQL),
 		purgeTurn: q(purgeTurnSQL), purgeStart: q(purgeStartSQL), purge: q(purgeSQL),
 		archiveFind: q(archiveFindSQL), archiveLoad: q(archiveLoadSQL), archiveDelete: q(archiveDeleteSQL),
-		archiveOpen: q(archiveOpenSQL), archiveBegin: q(archiveBeginSQL), archiveFill: q(archiveFillSQL),
+		archiveAny: q(archiveAnySQL), archiveOpen: q(archiveOpenSQL), archiveBegin: q(archiveBeginSQL), archiveFill: q(archiveFillSQL),
 		archiveVerified: q(archiveVerifiedSQL), archiveGiveUp: q(archiveGiveUpSQL),
 		archiveDone: q(archiveDoneSQL), archiveRestore: q(archiveRestoreSQL), archiveUnknown: q(archiveUnknownSQL),
 		maxCounted: maxCounted, maxObject: maxObject,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/semel-go/semel/outbox"
@@ -14,7 +15,13 @@ type archiveFlags struct {
 
 func (c *call) archiveFlags() *archiveFlags {
 	f := &archiveFlags{retain: age(3650 * 24 * time.Hour)}
-	c.flags.StringVar(&f.dir, "archive", "", "write what is purged to this `folder` first, and read it back")
+	c.flags.Func("archive", "write what is purged to this `folder` first, and read it back", func(dir string) error {
+		if dir == "" { // a variable of the shell that is not set
+			return errors.New("it names no folder")
+		}
+		f.dir = dir
+		return nil
+	})
 	c.flags.Var(&f.retain, "retain", "with -archive: how long its files are to be kept, as their manifests say, as an `age`")
 	return f
 }

@@ -208,6 +208,10 @@ func TestPurges(t *testing.T) {
 	r := semel(t, db.URL, "outbox", "purge", "-older", "14d", "-schema", db.Schema)
 	require.Equal(t, result{"deletes events that were published or discarded more than 14d ago\n", "semel: nothing was done: add -yes to do it\n", 1}, r)
 	require.Equal(t, "published", state(t, db, 4))
+	r = semel(t, db.URL, "outbox", "purge", "-older", "14d", "-archive", "", "-yes", "-schema", db.Schema) // "$ARCHIVE", and it is not set
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.stderr, "it names no folder")
+	require.Equal(t, "published", state(t, db, 4))
 	require.Equal(t, "deletes events that were published or discarded more than 14d ago\n1 deleted\n", works(t, db, "outbox", "purge", "-older", "14d", "-yes"))
 	require.JSONEq(t, `{"deleted": 2}`, works(t, db, "outbox", "purge", "-older", "36h", "-yes", "-json"))
 	require.Equal(t, []string{"pending", "waiting", "quarantined"}, []string{state(t, db, 1), state(t, db, 2), state(t, db, 3)})
