@@ -8,8 +8,9 @@ import (
 const (
 	// manyFailed is how many different messages fail in a row, with none between that
 	// was answered, when it is the endpoint and not the messages. One that fails every
-	// time, and be it that the endpoint dies of it, never looks like an outage: it comes
-	// in front of a person, and the others go on.
+	// time while others are answered never looks like an outage: it comes in front of
+	// a person, and the others go on. One that the endpoint dies of takes with it what
+	// was out at the same moment, which does look like one: it is told apart slowly.
 	manyFailed = 3
 
 	// longestHold bounds what an endpoint may ask for all messages: it is tried now and

@@ -48,6 +48,9 @@ func (p *Publisher) judge(msg *handler.Message, err error) error {
 		return nil
 	}
 	var open *breaker.OpenError
+	if errors.Is(err, breaker.ErrBudget) {
+		return handler.Unavailable(err)
+	}
 	if errors.As(err, &open) {
 		return handler.Unavailable(fmt.Errorf("%w (%w): see whether the secret is the one that the endpoint has", err, open.Breaker.Cause()))
 	}
