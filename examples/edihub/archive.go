@@ -76,6 +76,9 @@ func (a archive) describe(ctx context.Context, msg *handler.Message) (*manifest,
 	if err := json.Unmarshal(msg.Payload, &e); err != nil {
 		return nil, nil, handler.Permanent(fmt.Errorf("read event %q: %w", msg.ID, err))
 	}
+	if msg.OccurredAt.IsZero() {
+		return nil, nil, handler.Permanent(fmt.Errorf("event %q does not say when it occurred: nobody knows for how long its copy is to be kept", msg.ID))
+	}
 	raw, err := a.claims.redeem(ctx, e.Raw)
 	if err != nil {
 		return nil, nil, err

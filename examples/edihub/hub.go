@@ -128,7 +128,7 @@ func (h *hub) take(ctx context.Context, req *as2.Request, body []byte) (*as2.MDN
 	id := messageID(req)
 	outcome, err := h.inbox.Process(ctx, &handler.Message{
 		ID: id, Type: "as2", ContentType: "application/json", Payload: payload,
-		Stable: []byte(d.Raw), // a resend may ask for its MDN in another way; its content is the same
+		Stable: []byte(hashOf(body)), // a resend may ask for its MDN in another way; its content is the same
 	})
 	if err != nil {
 		return nil, err

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +18,7 @@ import (
 )
 
 const (
+	workFolder = "work"
 	doneFolder = "done"
 
 	// hidden is how the name of a file begins that a partner is still writing.
@@ -30,8 +31,10 @@ const (
 	maxFile = 16 << 20
 )
 
-// folder is a source of messages: the files that partners put into it. What is
-// settled is moved away; what is not stays, and is delivered again.
+// folder is a source of messages: the files that partners put into it. Each is taken
+// out of the partners' reach under a name that no other has, so that what is
+// acknowledged is what was read, also where a partner puts another file under the
+// same name meanwhile. What is settled is moved away; what is not is delivered again.
 type folder struct {
 	path   string
 	logger *slog.Logger
@@ -48,37 +51,75 @@ func newFolder(path string, logger *slog.Logger) *folder {
 func (f *folder) Run(ctx context.Context, sink handler.Sink) error {
 	var out sync.WaitGroup
 	defer out.Wait()
-	// What is there at the start may have been in hand when a process died.
+	for _, name := range []string{workFolder, doneFolder} {
+		if err := os.MkdirAll(filepath.Join(f.path, name), 0o700); err != nil {
+			return fmt.Errorf("make a folder for interchanges: %w", err)
+		}
+	}
+	// What is in work at the start may have been in hand when a process died.
 	for found := true; ctx.Err() == nil; found = false {
-		entries, err := os.ReadDir(f.path)
-		if err != nil {
-			return fmt.Errorf("look for interchanges: %w", err)
-		}
-		for _, entry := range entries {
-			if !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), hidden) || !f.take(entry.Name()) {
-				continue
-			}
-			d, err := f.delivery(entry.Name(), found, &out)
-			if err == nil {
-				out.Add(1)
-				if err = sink.Deliver(ctx, d); err != nil {
-					out.Done()
-				}
-			}
-			if err != nil {
-				f.letGo(entry.Name())
-				f.logger.DebugContext(ctx, "file is not delivered now", slog.String("file", entry.Name()), slog.Any("error", err))
+		if !found {
+			if err := f.takeIn(); err != nil {
+				return err
 			}
 		}
-		if example.Wait(ctx, lookEvery) != nil {
+		if err := f.deliver(ctx, sink, found, &out); err != nil {
+			return err
+		}
+		if !found && example.Wait(ctx, lookEvery) != nil {
 			break
 		}
 	}
 	return nil
 }
 
+// takeIn moves what partners have put into the folder to where nobody else writes.
+func (f *folder) takeIn() error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return fmt.Errorf("look for interchanges: %w", err)
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if !entry.Type().IsRegular() || strings.HasPrefix(name, hidden) {
+			continue
+		}
+		to := filepath.Join(f.path, workFolder, name+"."+rand.Text()[:8])
+		if err := os.Rename(filepath.Join(f.path, name), to); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("take an interchange: %w", err)
+		}
+	}
+	return nil
+}
+
+// deliver delivers what is in work and in nobody's hand.
+func (f *folder) deliver(ctx context.Context, sink handler.Sink, found bool, out *sync.WaitGroup) error {
+	entries, err := os.ReadDir(filepath.Join(f.path, workFolder))
+	if err != nil {
+		return fmt.Errorf("look for interchanges: %w", err)
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if !f.take(name) {
+			continue
+		}
+		d, err := f.delivery(name, found, out)
+		if err == nil {
+			out.Add(1)
+			if err = sink.Deliver(ctx, d); err != nil {
+				out.Done()
+			}
+		}
+		if err != nil {
+			f.letGo(name)
+			f.logger.DebugContext(ctx, "file is not delivered now", slog.String("file", name), slog.Any("error", err))
+		}
+	}
+	return nil
+}
+
 func (f *folder) delivery(name string, found bool, out *sync.WaitGroup) (*handler.Delivery, error) {
-	file, err := os.Open(filepath.Join(f.path, name))
+	file, err := os.Open(filepath.Join(f.path, workFolder, name))
 	if err != nil {
 		return nil, err
 	}
@@ -88,15 +129,14 @@ func (f *folder) delivery(name string, found bool, out *sync.WaitGroup) (*handle
 		return nil, err
 	}
 	msg := &handler.Message{
-		Payload: data, Source: name, ContentType: "application/edifact",
+		Payload: data, Source: strings.TrimSuffix(name, filepath.Ext(name)), ContentType: "application/edifact",
 		Origin: handler.Origin{Transport: "folder", Topic: f.path, Redelivered: found},
 	}
 	msg.CorrelationID, _ = interchangeID(msg) // for people; without one it goes to them
 	return &handler.Delivery{
 		Message: msg,
 		Settled: func() {
-			f.moveAway(name, data)
-			f.letGo(name)
+			f.moveAway(name)
 			out.Done()
 		},
 		Returned: func(error) {
@@ -106,13 +146,15 @@ func (f *folder) delivery(name string, found bool, out *sync.WaitGroup) (*handle
 	}, nil
 }
 
-// moveAway is the acknowledgement. If it fails, or we die before it, the file comes
-// again, as a copy. Another file that had this name stays.
-func (f *folder) moveAway(name string, data []byte) {
-	kept := fmt.Sprintf("%s.%.8x", name, sha256.Sum256(data))
-	if err := os.Rename(filepath.Join(f.path, name), filepath.Join(f.path, doneFolder, kept)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		f.logger.Warn("file is handled and cannot be moved away", slog.String("file", name), slog.Any("error", err))
+// moveAway is the acknowledgement. If we die before it, the file comes again, as a
+// copy. If it fails, the file stays in hand until somebody has mended that and
+// started the process anew.
+func (f *folder) moveAway(name string) {
+	if err := os.Rename(filepath.Join(f.path, workFolder, name), filepath.Join(f.path, doneFolder, name)); err != nil {
+		f.logger.Error("file is handled and cannot be moved away", slog.String("file", name), slog.Any("error", err))
+		return
 	}
+	f.letGo(name)
 }
 
 // take reports that a file is in nobody's hand, and takes it.

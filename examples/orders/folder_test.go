@@ -60,12 +60,10 @@ func (s *sink) await(t *testing.T, n int) []*handler.Delivery {
 
 func newPath(t *testing.T) string {
 	t.Helper()
-	path := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(path, doneFolder), 0o700))
-	return path
+	return t.TempDir()
 }
 
-// A file stays until it is settled, comes again if it was returned, and is moved away
+// A file is kept until it is settled, comes again if it was returned, and is moved away
 // only then. One that is still written is nobody's.
 func TestFolder(t *testing.T) {
 	t.Parallel()
@@ -75,23 +73,61 @@ func TestFolder(t *testing.T) {
 	stop := runFolder(t, path, s)
 
 	first := s.await(t, 1)[0]
-	require.Equal(t, []any{order1, "1.edi", "4012345000009/R1", true},
+	require.Equal(t, []any{order1, "1.edi", "4012345000009/4399902000005/R1", false},
 		[]any{string(first.Message.Payload), first.Message.Source, first.Message.CorrelationID, first.Message.Origin.Redelivered})
 	first.Returned(nil)
 	again := s.await(t, 2)[1]
-	require.FileExists(t, filepath.Join(path, "1.edi"))
-	require.False(t, again.Message.Origin.Redelivered)
+	require.Equal(t, []string{order1}, contents(t, path, workFolder))
 	again.Settled()
-	require.NoFileExists(t, filepath.Join(path, "1.edi"))
-
-	require.NoError(t, put(path, "1.edi", []byte("another one of this name")))
-	s.await(t, 3)[2].Settled()
+	require.Empty(t, contents(t, path, workFolder))
 	stop()
 
-	kept, err := filepath.Glob(filepath.Join(path, doneFolder, "1.edi.*"))
-	require.NoError(t, err)
-	require.Len(t, kept, 2)
+	require.Equal(t, []string{order1}, contents(t, path, doneFolder))
 	require.FileExists(t, filepath.Join(path, hidden+"2.edi"))
+}
+
+// A partner puts another file under the name of one that is in hand: what is
+// acknowledged is what was read, and the other one is delivered too.
+func TestFolder_AnotherOfTheName(t *testing.T) {
+	t.Parallel()
+	path, s := newPath(t), &sink{}
+	require.NoError(t, put(path, "1.edi", []byte(order1)))
+	stop := runFolder(t, path, s)
+	first := s.await(t, 1)[0]
+	require.NoError(t, put(path, "1.edi", []byte("another one")))
+	second := s.await(t, 2)[1]
+	first.Settled()
+	require.Equal(t, []string{order1}, contents(t, path, doneFolder))
+	require.Equal(t, "another one", string(second.Message.Payload))
+	second.Settled()
+	stop()
+	require.ElementsMatch(t, []string{order1, "another one"}, contents(t, path, doneFolder))
+}
+
+// What was in hand when a process died is delivered by the next one, and said to be.
+func TestFolder_LeftInHand(t *testing.T) {
+	t.Parallel()
+	path, s := newPath(t), &sink{}
+	require.NoError(t, os.Mkdir(filepath.Join(path, workFolder), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(path, workFolder, "1.edi.ABCDEFGH"), []byte(order1), 0o600))
+	stop := runFolder(t, path, s)
+	d := s.await(t, 1)[0]
+	require.Equal(t, []any{"1.edi", true}, []any{d.Message.Source, d.Message.Origin.Redelivered})
+	d.Settled()
+	stop()
+}
+
+// contents are those of the files in a folder.
+func contents(t *testing.T, path, folder string) (all []string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(path, folder, "*"))
+	require.NoError(t, err)
+	for _, name := range names {
+		data, err := os.ReadFile(name) //nolint:gosec // the test's
+		require.NoError(t, err)
+		all = append(all, string(data))
+	}
+	return all
 }
 
 // What the engine refuses stays, and Run waits for what it took.
@@ -114,7 +150,7 @@ func TestFolder_Drains(t *testing.T) {
 	}
 	d.Settled()
 	<-ended
-	require.NoFileExists(t, filepath.Join(path, "1.edi"))
+	require.Empty(t, contents(t, path, workFolder))
 
 	s.refuse = true
 	require.NoError(t, put(path, "2.edi", []byte(order1)))
@@ -125,7 +161,7 @@ func TestFolder_Drains(t *testing.T) {
 		return s.refused > 1
 	}, time.Minute, 10*time.Millisecond)
 	stop()
-	require.FileExists(t, filepath.Join(path, "2.edi"))
+	require.Equal(t, []string{order1}, contents(t, path, workFolder))
 }
 
 const order1 = "UNB+UNOA:3+4012345000009:14+4399902000005:14+261130:0915+R1'"

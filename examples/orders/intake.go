@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -40,7 +41,8 @@ type intake struct {
 	events outbox.Writer
 }
 
-// interchangeID is the id of a message: what the partner calls its interchange. One
+// interchangeID is the id of a message: what the partner calls its interchange, to us
+// or to another one that we receive for. One
 // that is sent again is a copy; another one under the same reference is a mismatch,
 // and in front of a person.
 func interchangeID(msg *handler.Message) (string, error) {
@@ -48,7 +50,7 @@ func interchangeID(msg *handler.Message) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return in.Sender + "/" + in.ControlRef, nil
+	return url.PathEscape(in.Sender) + "/" + url.PathEscape(in.Recipient) + "/" + url.PathEscape(in.ControlRef), nil
 }
 
 // receive takes an interchange as a whole or not at all. The orders, their events and

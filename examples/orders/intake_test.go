@@ -31,7 +31,7 @@ func TestIntake(t *testing.T) {
 
 	require.Equal(t, []string{"ORD-4012345000009-PO-77001 144.55 EUR RECEIVED"}, b.Texts(t, `SELECT concat_ws(' ', id, total, currency, status) FROM orders`))
 	require.Equal(t, 1, b.Number(t, `SELECT count(*) FROM orders WHERE raw LIKE 'UNH+1+%Saddle 12?+1%UNT+20+1''' AND partner = '4012345000009'`))
-	require.Equal(t, []string{`Order ORD-4012345000009-PO-77001 OrderReceived 4012345000009/1000001 ` +
+	require.Equal(t, []string{`Order ORD-4012345000009-PO-77001 OrderReceived 4012345000009/4399902000005/1000001 ` +
 		`{"order_id":"ORD-4012345000009-PO-77001","partner":"4012345000009","number":"PO-77001","currency":"EUR","total":"144.55","lines":2}`},
 		b.Texts(t, `SELECT concat_ws(' ', aggregatetype, aggregateid, type, correlation_id, convert_from(payload, 'UTF8')) FROM semel.outbox`))
 	require.Equal(t, []string{"Fahrradhandel Pedal 1"}, b.Texts(t, `SELECT partner || ' ' || orders FROM interchanges`))

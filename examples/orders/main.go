@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/semel-go/semel/examples/internal/example"
 )
@@ -75,9 +74,6 @@ func runExample(ctx context.Context, args []string, out io.Writer) (err error) {
 		return fmt.Errorf("make a folder for the interchanges: %w", err)
 	}
 	defer os.RemoveAll(r.folder) //nolint:errcheck // in the folder for what is temporary
-	if err := os.Mkdir(filepath.Join(r.folder, doneFolder), 0o700); err != nil {
-		return fmt.Errorf("make a folder for the interchanges: %w", err)
-	}
 	r.Say("partners put their interchanges into %s", r.folder)
 	if err := r.work(ctx); err != nil {
 		return err

@@ -49,7 +49,7 @@ func TestOrders_Lenient(t *testing.T) {
 			want: map[string]int{"interchanges": 2, "accepted": 1, "refused": 1, "orders": 1, "erp": 1, "warehouse": 1, "notified": 1, "lost": 0, "doubled": 0},
 		},
 		"Lenient": {
-			args: []string{"-input", folder, "-lenient"}, says: "Accepted with a warning: 4012345000009/1000002: segment 14 (UNT)",
+			args: []string{"-input", folder, "-lenient"}, says: "Accepted with a warning: 4012345000009/4399902000005/1000002: segment 14 (UNT)",
 			want: map[string]int{"interchanges": 2, "accepted": 2, "refused": 0, "orders": 2, "erp": 2, "warehouse": 2, "notified": 2, "lost": 0, "doubled": 0},
 		},
 	} {

@@ -228,6 +228,11 @@ func TestMessage_Text(t *testing.T) {
 
 	require.NoError(t, err)
 	require.Contains(t, in.Messages[0].Text(), ":Müller line'")
+
+	// The character shows within the message that the interchange is not what it says.
+	in, err = edifact.Parser{Lenient: true}.Parse([]byte(strings.NewReplacer("UNOC", "UNOA", "second", "M\xfcller").Replace(order)))
+	require.NoError(t, err)
+	require.Contains(t, in.Messages[0].Text(), ":Müller line'")
 }
 
 func TestParser_MaxBytes(t *testing.T) {

@@ -121,7 +121,7 @@ func (e *envelope) message(unh Segment) error {
 		}
 		switch seg.Tag {
 		case "UNT":
-			m.Raw = e.data[unh.Offset:e.at]
+			m.Raw, m.Header.set = e.data[unh.Offset:e.at], e.set // in which all of it can be read
 			e.in.Messages = append(e.in.Messages, m)
 			return e.closes(seg, "segments", len(m.Segments)+2, m.Ref)
 		case "UNA", "UNB", "UNG", "UNH", "UNE", "UNZ":
