@@ -174,6 +174,22 @@ func (f *folder) letGo(name string) {
 	delete(f.inHand, name)
 }
 
+// holds reports whether a file in the folder is not settled yet.
+func holds(path string) (bool, error) {
+	for _, folder := range []string{path, filepath.Join(path, workFolder)} { // in the order in which a file is in them
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return false, fmt.Errorf("look for interchanges: %w", err)
+		}
+		for _, entry := range entries {
+			if entry.Type().IsRegular() && !strings.HasPrefix(entry.Name(), hidden) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 // put is how a partner delivers a file: nobody sees half of it.
 func put(path, name string, data []byte) error {
 	draft := filepath.Join(path, hidden+name)

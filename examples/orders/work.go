@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -102,8 +101,7 @@ func (r *run) progress(ctx context.Context, delivered int64) (string, error) {
 
 // settled reports that no file is left, and nothing of what follows from them.
 func (r *run) settled(ctx context.Context) (bool, error) {
-	left, err := filepath.Glob(filepath.Join(r.folder, "*"))
-	if err != nil || len(left) > 1 { // the folder of those that are done
+	if left, err := holds(r.folder); err != nil || left {
 		return false, err
 	}
 	return r.Settled(ctx)
