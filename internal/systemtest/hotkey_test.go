@@ -23,7 +23,7 @@ import (
 func TestHotKey_ColdKeysDoNotWait(t *testing.T) {
 	t.Parallel()
 
-	const hot, failing, cold = 500, 100, 1000
+	const hot, failing, cold = 200, 50, 300
 	b := setup(t, onKafka, place{partitions: 1})
 	var sent []*handler.Message
 	queue := func(n int, key func(i int) string) {
