@@ -55,7 +55,9 @@ func (r *relayRun) keepLeases(ctx context.Context) {
 		}
 		renew := time.Since(renewed) >= r.cfg.Lease/3
 		began := time.Now()
-		err := r.share(ctx, renew)
+		// A statement that is broken off may still take leases, and after we have given
+		// all back: it comes to its end first.
+		err := r.share(r.work, renew)
 		switch {
 		case err == nil && renew:
 			renewed = began

@@ -147,3 +147,29 @@ func (l *logbook) await(t *testing.T, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(l.String(), text) }, deadline, 10*time.Millisecond, text)
 }
+
+// A relay is stopped while it takes its leases. A statement that is broken off in its
+// commit still takes them, and after all was given back: they had no owner that
+// lives, and nobody published their events until they ran out. It comes to its end,
+// and then all is given back.
+func TestRelay_StoppedWhileItTakesLeases(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.exec(t, `CREATE SEQUENCE semel.ends`)
+	b.exec(t, `CREATE FUNCTION semel.slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF EXISTS (SELECT FROM taken WHERE owner IS NOT NULL) THEN PERFORM pg_sleep(1), nextval('ends'); END IF;
+			RETURN NULL;
+		END $$`)
+	b.exec(t, `CREATE TRIGGER slowly AFTER UPDATE ON semel.relay_leases REFERENCING NEW TABLE AS taken FOR EACH STATEMENT EXECUTE FUNCTION semel.slowly()`)
+	taking := func() int {
+		return query[int](t, b, `SELECT count(*)::int FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND application_name = $1`, b.Schema)
+	}
+	relay := b.relay(t, &recorder{}, outbox.RelayConfig{})
+	require.Eventually(t, func() bool { return taking() == 1 }, deadline, tick)
+	relay.stop()
+	require.Zero(t, taking())
+	require.True(t, query[bool](t, b, `SELECT is_called FROM semel.ends`), "it was not broken off")
+	require.Zero(t, query[int](t, b, `SELECT count(*)::int FROM semel.relay_leases WHERE owner IS NOT NULL`))
+	require.Zero(t, query[int](t, b, `SELECT count(*)::int FROM semel.relays`))
+}

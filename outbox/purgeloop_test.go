@@ -37,6 +37,12 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.text.String(), text)
 }
 
+func (l *lines) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // purging runs a relay that looks often whether it is time to purge.
 func (b *testBundle) purging(t *testing.T, pool *pgxpool.Pool, every time.Duration, cfg outbox.RelayConfig, log *lines) (stop func()) {
 	t.Helper()
@@ -45,6 +51,11 @@ func (b *testBundle) purging(t *testing.T, pool *pgxpool.Pool, every time.Durati
 	require.NoError(t, err)
 	outbox.PurgeEvery(relay, every, 20*time.Millisecond)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(log.all())
+		}
+	})
 	done := make(chan error, 1)
 	go func() { done <- relay.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
