@@ -20,6 +20,7 @@ import (
 
 	"github.com/semel-go/semel/examples/internal/as2"
 	"github.com/semel-go/semel/examples/internal/programtest"
+	"github.com/semel-go/semel/internal/services"
 )
 
 func resultLine(t *testing.T, output string) map[string]int {
@@ -85,7 +86,7 @@ func TestEdihub_Curl(t *testing.T) {
 	t.Parallel()
 	curl, err := exec.LookPath("curl")
 	if err != nil {
-		t.Skip("SKIPPED: there is no curl on the PATH")
+		services.Missing(t, "there is no curl on the PATH: install it")
 	}
 	p := programtest.Start(t, program.Build(t, ""), "-listen", "127.0.0.1:0", "-rate", "100")
 	url := listening.FindStringSubmatch(p.Until(t, "curl -s http"))[1]

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/examples/internal/edifact"
+	"github.com/semel-go/semel/internal/services"
 )
 
 func canonicalText(t *testing.T, raw []byte) string {
@@ -83,7 +84,7 @@ func TestCanonical_Real(t *testing.T) {
 	t.Parallel()
 	const folder = "../../../shared/data/edifact"
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("SKIPPED: there are no real interchanges in %s", folder)
+		services.Missing(t, "../shared/data/edifact is absent: put the EDIFACT interchanges there")
 	}
 	for name, want := range map[string]string{ // a number and a total, or an error
 		"invoic_d97b.edi":         `"name":"BÜTTNER WIDGET COMPANY"`,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel/examples/internal/edifact"
 	"github.com/semel-go/semel/handler"
+	"github.com/semel-go/semel/internal/services"
 )
 
 func goodInterchange(t *testing.T) string {
@@ -126,7 +127,7 @@ func TestIntake_Shared(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../../shared/data/edifact/orders-with-group.edi")
 	if err != nil {
-		t.Skip("SKIPPED, PROVES NOTHING: ../shared/data/edifact is absent: put the EDIFACT interchanges there")
+		services.Missing(t, "../shared/data/edifact is absent: put the EDIFACT interchanges there")
 	}
 
 	strict := setup(t, false)

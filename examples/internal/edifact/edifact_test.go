@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/examples/internal/edifact"
+	"github.com/semel-go/semel/internal/services"
 )
 
 // order is a good interchange. Tests spoil it.
@@ -281,7 +282,7 @@ func TestParse_Shared(t *testing.T) {
 	t.Parallel()
 	const folder = "../../../../shared/data/edifact"
 	if _, err := os.Stat(folder); err != nil {
-		t.Skip("SKIPPED, PROVES NOTHING: ../shared/data/edifact is absent: put the EDIFACT interchanges there")
+		services.Missing(t, "../shared/data/edifact is absent: put the EDIFACT interchanges there")
 	}
 	tests := []struct {
 		file     string
