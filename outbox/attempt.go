@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/semel-go/semel/breaker"
@@ -105,6 +106,7 @@ func (r *relayRun) sort(l *lane, batch []*event, errs []error, done func(bool)) 
 		l.permanents, l.failures, l.undecoded = 0, 0, 0
 		l.pause.Reset()
 	}
+	r.results = slices.Grow(r.results, len(batch))
 	failed := make(map[aggregate]bool) // in this batch
 	var last error
 	unread := false

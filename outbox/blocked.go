@@ -6,15 +6,15 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // block keeps the events of one aggregate back.
 type block struct {
 	lo       int16 // the lease of the aggregate
 	seq      int64 // of the event that blocks it
-	id       uuid.UUID
+	id       pgtype.UUID
 	attempts int       // that failed under this lease
 	due      time.Time // when it may go on; zero while a person must decide
 	passing  bool      // the broker was away: no row says so
@@ -41,7 +41,7 @@ func (r *reader) loadBlocks(ctx context.Context) error {
 	return nil
 }
 
-func (r *reader) loadSpan(ctx context.Context, s span, epochs map[int16]int64) error {
+func (r *reader) loadSpan(ctx context.Context, s span, epochs *byLease[int64]) error {
 	r.failing.Lock() // what the rows say and what we know of them must not pass each other
 	defer r.failing.Unlock()
 	limit := r.cfg.MaxBlocked + 1
@@ -66,7 +66,7 @@ func (r *reader) loadSpan(ctx context.Context, s span, epochs map[int16]int64) e
 		}
 		held := b
 		held.lo = leaseOf(shard)
-		if epoch != epochs[held.lo] {
+		if epoch != epochs.at(held.lo) {
 			held.attempts = 0
 		}
 		if !quarantined {
@@ -96,8 +96,8 @@ func (r *reader) loadSpan(ctx context.Context, s span, epochs map[int16]int64) e
 	for _, l := range r.lanes {
 		r.sift(l, time.Now())
 	}
-	for lo, l := range r.held {
-		if lo >= s.lo && lo <= s.hi && l.epoch == epochs[lo] {
+	for lo, l := range r.held.all() {
+		if lo >= s.lo && lo <= s.hi && l.epoch == epochs.at(lo) {
 			l.loaded = true
 		}
 	}

@@ -44,7 +44,7 @@ func TestRelay_PlansWhileEmpty(t *testing.T) {
 			relay.stop()
 			pool.Close() // whose connections count what they did when they end
 			require.Eventually(t, func() bool {
-				return query[int](t, b, `SELECT idx_scan::int FROM pg_stat_user_indexes
+				return query[int](t, b, `SELECT idx_tup_read::int FROM pg_stat_user_indexes
 					WHERE schemaname = $1 AND indexrelname = 'outbox_pkey'`, b.Schema) >= events
 			}, deadline, tick, "events were looked up")
 		})

@@ -5,13 +5,13 @@ import "time"
 // enqueue hands events that were read under these leases, for one lane alone or
 // for all that are together (nil), to their lanes, and counts those that
 // something holds back.
-func (r *relayRun) enqueue(events []*event, epochs map[int16]int64, alone *lane) (taken, heldBack int) {
+func (r *relayRun) enqueue(events []*event, epochs *byLease[int64], alone *lane) (taken, heldBack int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	for _, e := range events {
-		e.epoch = epochs[e.lo]
-		if l := r.held[e.lo]; l == nil || l.leaving || !r.may(e, now) {
+		e.epoch = epochs.at(e.lo)
+		if l := r.held.at(e.lo); l == nil || l.leaving || !r.may(e, now) {
 			r.restart = true // it was passed over, and may be ours again
 			continue
 		}
@@ -29,13 +29,13 @@ func (r *relayRun) enqueue(events []*event, epochs map[int16]int64, alone *lane)
 }
 
 // enqueueHeads hands the heads of blocked aggregates to their lanes.
-func (r *relayRun) enqueueHeads(events []*event, epochs map[int16]int64) {
+func (r *relayRun) enqueueHeads(events []*event, epochs *byLease[int64]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	for _, e := range events {
-		e.epoch, e.retry = epochs[e.lo], true
-		if l := r.held[e.lo]; l == nil || l.leaving || !r.may(e, now) {
+		e.epoch, e.retry = epochs.at(e.lo), true
+		if l := r.held.at(e.lo); l == nil || l.leaving || !r.may(e, now) {
 			r.restart = true
 			continue
 		}
@@ -49,6 +49,7 @@ func (r *relayRun) enqueueHeads(events []*event, epochs map[int16]int64) {
 
 func (r *relayRun) admit(e *event) {
 	r.inMind[e.seq] = e
+	r.top = max(r.top, e.seq)
 	r.bytes += e.size
 	l := r.lane(e.aggregate.kind)
 	l.queue = append(l.queue, e)
@@ -68,7 +69,7 @@ func (r *relayRun) startLanes() {
 // its later events may before this one has been read again. It is called with mu
 // held.
 func (r *relayRun) wanted(seq int64, a aggregate, alone *lane) bool {
-	if r.stopped || r.restart || r.inMind[seq] != nil || r.blocked[a] != nil {
+	if r.stopped || r.restart || r.blocked[a] != nil || seq <= r.top && r.inMind[seq] != nil {
 		return false
 	}
 	l := r.lane(a.kind)

@@ -118,11 +118,12 @@ func (r *reader) query(ctx context.Context, sql string, args ...any) ([]*event, 
 	}
 	defer rows.Close()
 	var events []*event
+	var row eventRow
 	for size := 0; rows.Next(); {
-		e, err := decode(rows)
-		if err != nil {
+		if err := row.scan(rows); err != nil {
 			return nil, fmt.Errorf("read the outbox: %w", err)
 		}
+		e := row.event(rows.RawValues(), r.words)
 		events = append(events, e)
 		if size += e.size; size > maxRead {
 			e.cut = true
@@ -135,45 +136,96 @@ func (r *reader) query(ctx context.Context, sql string, args ...any) ([]*event, 
 	return events, nil
 }
 
-// decode makes an event of a row of queries/read.sql.
-func decode(rows pgx.Rows) (*event, error) {
-	var (
-		e                                               event
-		m                                               handler.Message
-		id                                              pgtype.UUID // read as it is; uuid.UUID goes through text
-		shard                                           int16
-		version                                         pgtype.Int8
-		contentType, correlation, causation, from, tags pgtype.Text
-		names                                           []string
-		values                                          [][]byte
-	)
-	columns := [...]any{
-		&e.seq, &id, &shard, &e.aggregate.kind, &e.aggregate.id, &m.Type, &version, &m.Payload, &contentType,
-		&m.OccurredAt, &correlation, &causation, &from, &names, &values, &tags, &e.attempts,
-	}
+// eventRow takes the columns of queries/read.sql. It serves one row after the other:
+// what an event keeps is its own.
+type eventRow struct {
+	id       pgtype.UUID // read as it is; uuid.UUID goes through text
+	seq      int64
+	version  int64
+	shard    int16
+	attempts int
+	payload  []byte
+	occurred pgtype.Timestamptz
+	names    msgrow.Names
+	values   [][]byte
+	targets  [17]any
+}
+
+// The columns of queries/read.sql that are text: they are taken as they came.
+const (
+	kindColumn        = 3
+	aggregateColumn   = 4
+	typeColumn        = 5
+	contentTypeColumn = 8
+	correlationColumn = 10
+	causationColumn   = 11
+	sourceColumn      = 12
+	tagsColumn        = 15
+)
+
+// scan takes a row. Most columns of most rows are NULL, and what is not scanned
+// costs nothing.
+func (f *eventRow) scan(rows pgx.Rows) error {
+	*f = eventRow{targets: [...]any{
+		&f.seq, &f.id, &f.shard, nil, nil, nil, &f.version, &f.payload, nil,
+		&f.occurred, nil, nil, nil, &f.names, &f.values, nil, &f.attempts,
+	}}
 	for i, value := range rows.RawValues() {
 		if value == nil {
-			columns[i] = nil // most are, and what is not scanned costs nothing
+			f.targets[i] = nil
 		}
 	}
-	if err := rows.Scan(columns[:]...); err != nil {
-		return nil, err
+	return rows.Scan(f.targets[:]...)
+}
+
+// event makes an event of the row.
+func (f *eventRow) event(text [][]byte, words words) *event {
+	e := &event{seq: f.seq, id: f.id, lo: leaseOf(f.shard), attempts: f.attempts, size: len(f.payload)}
+	e.aggregate = aggregate{words.text(text[kindColumn]), string(text[aggregateColumn])}
+	stored, names, values, tags := msgrow.Unmark(f.names, f.values, string(text[tagsColumn]))
+	if stored.Encoded {
+		e.stored, e.stored.Bytes = stored, f.payload
 	}
-	e.id, e.lo = id.Bytes, leaseOf(shard)
-	m.ID, m.Key, m.Version = e.id.String(), []byte(e.aggregate.id), version.Int64
-	m.CorrelationID, m.CausationID, m.Source, m.ContentType = correlation.String, causation.String, from.String, contentType.String
-	m.OccurredAt = m.OccurredAt.UTC()
-	stored, names, values, tagText := msgrow.Unmark(names, values, tags.String)
-	if e.size = len(m.Payload); stored.Encoded {
-		e.stored, e.stored.Bytes = stored, m.Payload
+	e.own = handler.Message{
+		ID:            e.id.String(),
+		Type:          words.text(text[typeColumn]),
+		Key:           []byte(e.aggregate.id),
+		Version:       f.version,
+		CorrelationID: string(text[correlationColumn]),
+		CausationID:   string(text[causationColumn]),
+		Source:        words.text(text[sourceColumn]),
+		ContentType:   words.text(text[contentTypeColumn]),
+		OccurredAt:    msgrow.UTC(f.occurred),
+		Payload:       f.payload,
+		Headers:       headersOf(names, values, tags),
+		Origin:        handler.Origin{Transport: "outbox", Topic: e.aggregate.kind},
 	}
-	m.Headers = headersOf(names, values, tagText)
 	if e.attempts > 0 {
-		m.Headers = append(m.Headers, handler.Header{Name: HeaderAttempt, Value: []byte(strconv.Itoa(e.attempts + 1))})
+		e.own.Headers = append(e.own.Headers, handler.Header{Name: HeaderAttempt, Value: []byte(strconv.Itoa(e.attempts + 1))})
 	}
-	m.Origin = handler.Origin{Transport: "outbox", Topic: e.aggregate.kind}
-	e.msg = &m
-	return &e, nil
+	e.msg = &e.own
+	return e
+}
+
+// words are texts that come again and again, each kept once.
+type words map[string]string
+
+// maxWords bounds them: somebody may have a type for each event.
+const maxWords = 1000
+
+func (w words) text(raw []byte) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	word, ok := w[string(raw)]
+	if !ok {
+		if len(w) >= maxWords {
+			clear(w)
+		}
+		word = string(raw)
+		w[word] = word
+	}
+	return word
 }
 
 // AggregateType is the aggregate type of a message that a relay publishes: what

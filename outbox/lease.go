@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -24,6 +25,26 @@ type lease struct {
 	until   time.Time // send nothing after that
 	leaving bool      // it belongs to another one's share: finish, and let go
 	loaded  bool      // what holds its aggregates back is known
+}
+
+// byLease is something of each lease, by its first shard; the zero value is none.
+// Each event is looked up in it several times: a map is too slow.
+type byLease[T comparable] [leases]T
+
+func (b *byLease[T]) at(lo int16) T { return b[lo/shardsOfLease] }
+
+func (b *byLease[T]) put(lo int16, v T) { b[lo/shardsOfLease] = v }
+
+// all may be changed while it is walked through.
+func (b *byLease[T]) all() iter.Seq2[int16, T] {
+	return func(yield func(int16, T) bool) {
+		var none T
+		for i, v := range b {
+			if v != none && !yield(int16(i*shardsOfLease), v) { //nolint:gosec // below 256
+				return
+			}
+		}
+	}
 }
 
 // leaseOf is the first shard of a shard's range.
@@ -124,7 +145,7 @@ func (r *relayRun) renew(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for lo, own := range r.held {
+	for lo, own := range r.held.all() {
 		if epoch, ok := held[lo]; !ok || epoch != own.epoch {
 			r.lose(lo)
 		}
@@ -132,7 +153,7 @@ func (r *relayRun) renew(ctx context.Context) error {
 	until := sent.Add(r.cfg.Lease - r.cfg.AttemptTimeout)
 	busy := r.busy()
 	for lo, epoch := range held {
-		if own := r.held[lo]; own != nil {
+		if own := r.held.at(lo); own != nil {
 			own.until = until
 		} else if !busy[lo] { // taken by a statement whose answer was lost
 			r.hold(lo, &lease{epoch: epoch, until: until})
@@ -145,7 +166,7 @@ func (r *relayRun) renew(ctx context.Context) error {
 // lose gives up a lease that is another's by now. What is on its way is noted
 // in vain: its epoch has passed.
 func (r *relayRun) lose(lo int16) {
-	delete(r.held, lo)
+	r.held.put(lo, nil)
 	r.forgetBlocks(lo)
 	r.counters.leasesLost.Add(1)
 	r.cfg.Logger.Warn("relay lost shards to another one: it was too slow to prolong its lease",
@@ -156,15 +177,21 @@ func (r *relayRun) lose(lo int16) {
 // its way.
 func (r *relayRun) letGo(ctx context.Context, mine []int16) error {
 	r.mu.Lock()
-	busy := r.busy()
-	var idle []int16
-	var epochs []int64
-	for lo, l := range r.held {
+	leaving := false
+	for lo, l := range r.held.all() {
 		if !slices.Contains(mine, lo) {
 			l.leaving, l.loaded = true, false
 		}
-		if l.leaving && !busy[lo] { // also one that is ours again: it may be given back already, and we not know
-			idle, epochs = append(idle, lo), append(epochs, l.epoch)
+		leaving = leaving || l.leaving
+	}
+	var idle []int16
+	var epochs []int64
+	if leaving {
+		busy := r.busy()
+		for lo, l := range r.held.all() {
+			if l.leaving && !busy[lo] { // also one that is ours again: it may be given back already, and we not know
+				idle, epochs = append(idle, lo), append(epochs, l.epoch)
+			}
 		}
 	}
 	r.mu.Unlock()
@@ -178,7 +205,7 @@ func (r *relayRun) letGo(ctx context.Context, mine []int16) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, lo := range idle {
-		delete(r.held, lo)
+		r.held.put(lo, nil)
 		r.forgetBlocks(lo)
 	}
 	return nil
@@ -196,12 +223,10 @@ func (r *relayRun) busy() map[int16]bool {
 // take takes those of mine that nobody holds.
 func (r *relayRun) take(ctx context.Context, mine []int16) error {
 	r.mu.Lock()
-	busy := r.busy()
-	var wanted []int16
-	for _, lo := range mine {
-		if r.held[lo] == nil && !busy[lo] {
-			wanted = append(wanted, lo)
-		}
+	wanted := slices.DeleteFunc(slices.Clone(mine), func(lo int16) bool { return r.held.at(lo) != nil })
+	if len(wanted) > 0 {
+		busy := r.busy()
+		wanted = slices.DeleteFunc(wanted, func(lo int16) bool { return busy[lo] })
 	}
 	r.mu.Unlock()
 	if len(wanted) == 0 {
@@ -228,7 +253,7 @@ func (r *relayRun) take(ctx context.Context, mine []int16) error {
 // held.
 func (r *relayRun) hold(lo int16, l *lease) {
 	r.forgetBlocks(lo)
-	r.held[lo] = l
+	r.held.put(lo, l)
 	r.restart = true
 }
 
@@ -253,7 +278,7 @@ func (r *relayRun) leave() {
 	ctx, cancel := context.WithTimeout(r.work, r.cfg.StatementTimeout)
 	defer cancel()
 	r.mu.Lock()
-	clear(r.held)
+	r.held = byLease[*lease]{}
 	r.mu.Unlock()
 	if _, err := r.pool.Exec(ctx, r.q.leave, r.id); err != nil {
 		r.cfg.Logger.Warn("relay could not give its shards back: others take them when its lease runs out",
@@ -263,7 +288,7 @@ func (r *relayRun) leave() {
 
 // may reports whether e may be sent now. It is called with mu held.
 func (r *relayRun) may(e *event, now time.Time) bool {
-	l := r.held[e.lo]
+	l := r.held.at(e.lo)
 	return l != nil && l.epoch == e.epoch && before(now, l.until)
 }
 
@@ -275,7 +300,7 @@ type span struct{ lo, hi int16 }
 func (r *relayRun) spans(of func(*lease) bool) []span {
 	var spans []span
 	for lo := int16(0); lo < shards; lo += shardsOfLease {
-		l := r.held[lo]
+		l := r.held.at(lo)
 		if l == nil || !of(l) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/semel-go/semel/handler"
@@ -27,7 +28,7 @@ func newRun(t *testing.T) (*relayRun, *pgtest.DB) {
 	run := relay.newRun(t.Context())
 	_, err = db.Pool.Exec(t.Context(), `UPDATE relay_leases SET owner = $1, epoch = 5, expires_at = clock_timestamp() + interval '1 h' WHERE lo = 0`, run.id)
 	require.NoError(t, err)
-	run.held[0] = &lease{epoch: 5, until: time.Now().Add(time.Hour), loaded: true}
+	run.held.put(0, &lease{epoch: 5, until: time.Now().Add(time.Hour), loaded: true})
 	return run, db
 }
 
@@ -44,7 +45,7 @@ func TestTakeBatch_LeaseRunsOutAndIsProlonged(t *testing.T) {
 	t.Parallel()
 
 	run, _ := newRun(t)
-	run.held[4] = &lease{epoch: 7, until: time.Now().Add(time.Hour)}
+	run.held.put(4, &lease{epoch: 7, until: time.Now().Add(time.Hour)})
 	a, x := aggregate{"order", "a"}, aggregate{"order", "x"}
 	l := run.lane("order")
 	for _, e := range []*event{
@@ -54,10 +55,10 @@ func TestTakeBatch_LeaseRunsOutAndIsProlonged(t *testing.T) {
 		run.inMind[e.seq] = e
 		l.queue = append(l.queue, e)
 	}
-	run.held[0].until = time.Now()
+	run.held.at(0).until = time.Now()
 
 	batch := run.takeBatch(l, 1)
-	run.held[0].until = time.Now().Add(time.Hour)
+	run.held.at(0).until = time.Now().Add(time.Hour)
 
 	require.Len(t, batch, 1)
 	require.EqualValues(t, 2, batch[0].seq)
@@ -86,7 +87,7 @@ func TestLetGo_Late(t *testing.T) {
 	t.Parallel()
 
 	run, db := newRun(t)
-	run.held[0].epoch = 4
+	run.held.at(0).epoch = 4
 
 	require.NoError(t, run.letGo(t.Context(), nil))
 
@@ -100,7 +101,7 @@ func TestRenew_TakenUnknowingly(t *testing.T) {
 	t.Parallel()
 
 	run, _ := newRun(t)
-	run.held[0].epoch = 4
+	run.held.at(0).epoch = 4
 	run.inMind[1] = &event{seq: 1, lo: 0, epoch: 4, msg: &handler.Message{}}
 
 	require.NoError(t, run.renew(t.Context()))
@@ -108,7 +109,7 @@ func TestRenew_TakenUnknowingly(t *testing.T) {
 
 	clear(run.inMind)
 	require.NoError(t, run.renew(t.Context()))
-	require.EqualValues(t, 5, run.held[0].epoch)
+	require.EqualValues(t, 5, run.held.at(0).epoch)
 }
 
 // A lease is lost and taken anew while the reader waits for the database, so
@@ -129,7 +130,7 @@ func TestTake_LostInBetween(t *testing.T) {
 	require.NoError(t, err)
 	run.lose(0)
 	require.NoError(t, run.take(t.Context(), []int16{0}))
-	run.held[0].loaded = true
+	run.held.at(0).loaded = true
 
 	rd.prepare()
 	require.Zero(t, run.floor)
@@ -156,4 +157,36 @@ func TestSort_EmptiesTheLane(t *testing.T) {
 
 	require.Equal(t, events[3:], l.queue)
 	require.NotContains(t, run.inMind, int64(3))
+}
+
+// A lease was lost and taken anew while events were on their way: one batch has
+// confirmations of both epochs. What was sent under the one that has passed is not
+// noted, whatever the row says of the other.
+func TestNotePublished_TwoEpochsOfALease(t *testing.T) {
+	t.Parallel()
+
+	for _, done := range []Done{Mark, Delete} {
+		run, db := newRun(t)
+		run.cfg.Done = done
+		rows, err := db.Pool.Query(t.Context(), `
+			INSERT INTO outbox (id, aggregatetype, aggregateid, type)
+			SELECT gen_random_uuid(), 'order', n::text, 'OrderPaid'
+			FROM generate_series(1, 10000) AS n WHERE shard('order', n::text) < 4 LIMIT 4
+			RETURNING id, seq`)
+		require.NoError(t, err)
+		events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*event, error) {
+			e := &event{epoch: 4, aggregate: aggregate{"order", ""}}
+			return e, row.Scan(&e.id, &e.seq)
+		})
+		require.NoError(t, err)
+		require.Len(t, events, 4)
+		events[1].epoch, events[3].epoch = 5, 5
+
+		require.NoError(t, run.notePublished(events))
+
+		var left []int64
+		require.NoError(t, db.Pool.QueryRow(t.Context(), `SELECT array_agg(seq ORDER BY seq) FROM outbox WHERE published_at IS NULL`).Scan(&left))
+		require.Equal(t, []int64{events[0].seq, events[2].seq}, left)
+		require.EqualValues(t, 2, run.Stats().Stale)
+	}
 }

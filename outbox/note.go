@@ -115,7 +115,7 @@ func (r *relayRun) putBack(results []result) {
 }
 
 func (r *relayRun) noteAll(results []result) error {
-	var published []*event
+	published := make([]*event, 0, len(results))
 	for _, res := range results {
 		if res.err == nil {
 			published = append(published, res.event)
@@ -137,10 +137,22 @@ func (r *relayRun) noteAll(results []result) error {
 }
 
 func (r *relayRun) notePublished(events []*event) error {
-	los, epochs := make([]int16, len(events)), make([]int64, len(events))
-	ids := make([]pgtype.UUID, len(events)) // encoded as it is; any other type goes through text
+	ids := make([]*pgtype.UUID, len(events)) // encoded as they are; any other type goes through text
+	var under byLease[int64]
 	for i, e := range events {
-		ids[i], los[i], epochs[i] = pgtype.UUID{Bytes: e.id, Valid: true}, e.lo, e.epoch
+		if epoch := under.at(e.lo); epoch != 0 && epoch != e.epoch { // the lease was lost and taken anew between the two
+			if err := r.notePublished(events[:i]); err != nil {
+				return err
+			}
+			return r.notePublished(events[i:])
+		}
+		under.put(e.lo, e.epoch)
+		ids[i] = &e.id
+	}
+	var los []int16
+	var epochs []int64
+	for lo, epoch := range under.all() {
+		los, epochs = append(los, lo), append(epochs, epoch)
 	}
 	sql := r.q.mark
 	if r.cfg.Done == Delete {
@@ -157,18 +169,19 @@ func (r *relayRun) notePublished(events []*event) error {
 		r.cfg.Logger.Warn("relay published events that it may not note: its lease had run out, or somebody else was done with them; they may be published twice, under the same ids",
 			slog.String("relay", r.cfg.Name), slog.Int64("events", stale))
 	}
-	sent := make(map[string]int64)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range events {
-		sent[e.aggregate.kind]++
+	for i, first := 0, 0; i < len(events); i++ {
+		e := events[i]
 		r.settle(e)
 		if e.retry {
 			r.unblock = append(r.unblock, e.aggregate)
 		}
-	}
-	for kind, n := range sent {
-		r.counters.add(kind, func(k *KindStats) { k.Sent += n })
+		if kind := e.aggregate.kind; i+1 == len(events) || events[i+1].aggregate.kind != kind {
+			n := int64(i + 1 - first)
+			r.counters.add(kind, func(k *KindStats) { k.Sent += n })
+			first = i + 1
+		}
 	}
 	return nil
 }
@@ -191,11 +204,11 @@ func (r *relayRun) noteFailed(res *result) error {
 	defer r.failing.Unlock()
 	var quarantined bool
 	var attempts, inLease int
-	err := r.pool.QueryRow(ctx, r.q.fail, e.id, r.id, e.epoch, storable(describe(res.err)), res.permanent, res.delay, r.cfg.MaxAge).
+	err := r.pool.QueryRow(ctx, r.q.fail, e.msg.ID, r.id, e.epoch, storable(describe(res.err)), res.permanent, res.delay, r.cfg.MaxAge).
 		Scan(&quarantined, &attempts, &inLease)
 	gone := errors.Is(err, pgx.ErrNoRows) // published or discarded by others, or not ours any more
 	if err != nil && !gone {
-		return fmt.Errorf("note a failed attempt at event %s: %w", e.id, err)
+		return fmt.Errorf("note a failed attempt at event %s: %w", e.msg.ID, err)
 	}
 
 	r.mu.Lock()

@@ -43,6 +43,7 @@ const (
 // reader finds events to publish. It belongs to one goroutine.
 type reader struct {
 	*relayRun
+	words   words
 	horizon horizon
 	more    bool          // the last look did not come to the horizon
 	again   bool          // the last look took nothing, because something may have been missing
@@ -61,7 +62,7 @@ type reader struct {
 
 // read reads until ctx ends.
 func (r *relayRun) read(ctx context.Context) {
-	rd := &reader{relayRun: r}
+	rd := &reader{relayRun: r, words: words{}}
 	backoff := jitter.New(50*time.Millisecond, r.cfg.Poll)
 	failing := false
 	for {
@@ -152,7 +153,7 @@ func (r *reader) look(ctx context.Context) (rest time.Duration, err error) {
 type plan struct {
 	cursors []*cursor
 	spans   []span
-	epochs  map[int16]int64
+	epochs  *byLease[int64]
 	due     []pgtype.UUID // heads of blocked aggregates
 	hold    bool          // read nothing new
 	rest    time.Duration // at most, until something is due
@@ -169,8 +170,8 @@ func (r *reader) finish() {
 	}
 	r.forget = r.forget[:0]
 	for _, a := range r.unblock {
-		if b := r.blocked[a]; b != nil && r.held[b.lo] != nil {
-			r.held[b.lo].loaded = false
+		if b := r.blocked[a]; b != nil && r.held.at(b.lo) != nil {
+			r.held.at(b.lo).loaded = false
 		}
 		r.unblockNow(a)
 	}
@@ -193,7 +194,7 @@ func (r *reader) prepare() *plan {
 		case b.passing:
 			r.unblockNow(a)
 		case r.lanes[a.kind] == nil || !r.lanes[a.kind].waits(now):
-			p.due = append(p.due, pgtype.UUID{Bytes: b.id, Valid: true})
+			p.due = append(p.due, b.id)
 		}
 	}
 	for _, l := range r.lanes {
@@ -227,11 +228,11 @@ func (r *reader) beginsSweep() bool {
 	return r.back && !r.anyAlone() && time.Since(r.pass) >= max(sweepEvery, sweepShare*r.took)
 }
 
-func (r *relayRun) epochs(spans []span) map[int16]int64 {
-	epochs := make(map[int16]int64)
+func (r *relayRun) epochs(spans []span) *byLease[int64] {
+	epochs := &byLease[int64]{}
 	for _, s := range spans {
 		for lo := s.lo; lo <= s.hi; lo += shardsOfLease {
-			epochs[lo] = r.held[lo].epoch
+			epochs.put(lo, r.held.at(lo).epoch)
 		}
 	}
 	return epochs

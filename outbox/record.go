@@ -57,7 +57,8 @@ type Record struct {
 	CreatedAt time.Time
 
 	// PublishedAt, NextAttemptAt, QuarantinedAt, DiscardedAt and FirstFailedAt
-	// are zero where that did not happen.
+	// are zero where that did not happen, or has no end: somebody has parked the
+	// event by hand.
 	PublishedAt, NextAttemptAt, QuarantinedAt, DiscardedAt, FirstFailedAt time.Time
 
 	// Attempts is how many attempts failed, in its whole life.
@@ -75,13 +76,14 @@ func decodeRecord(row pgx.CollectableRow) (Record, error) {
 		shard                                                             int16
 		version                                                           pgtype.Int8
 		contentType, correlation, causation, source, tags, lastError      pgtype.Text
-		occurred, published, nextAttempt, quarantined, discarded, failing pgtype.Timestamptz
-		names                                                             []string
+		occurred, created, published, nextAttempt, quarantined, discarded pgtype.Timestamptz
+		failing                                                           pgtype.Timestamptz
+		names                                                             msgrow.Names
 		values                                                            [][]byte
 	)
 	err := row.Scan(
 		&r.Seq, &id, &shard, &r.AggregateType, &r.AggregateID, &r.Type, &version, &contentType, &occurred,
-		&correlation, &causation, &source, &r.CreatedAt, &published, &nextAttempt, &quarantined, &discarded, &failing,
+		&correlation, &causation, &source, &created, &published, &nextAttempt, &quarantined, &discarded, &failing,
 		&r.Attempts, &lastError, &r.Payload, &names, &values, &tags,
 	)
 	if err != nil {
@@ -89,34 +91,23 @@ func decodeRecord(row pgx.CollectableRow) (Record, error) {
 	}
 	r.ID, r.Shard, r.Version = id.String(), int(shard), version.Int64
 	r.ContentType, r.CorrelationID, r.CausationID, r.Source = contentType.String, correlation.String, causation.String, source.String
-	stored, names, values, tagText := msgrow.Unmark(names, values, tags.String)
+	stored, given, values, tagText := msgrow.Unmark(names, values, tags.String)
 	r.Encoded, r.KeyID = stored.Encoded, stored.KeyID
-	r.Headers = headersOf(names, values, tagText)
-	r.OccurredAt, r.CreatedAt = utc(occurred), r.CreatedAt.UTC()
-	r.PublishedAt, r.NextAttemptAt, r.QuarantinedAt = utc(published), utc(nextAttempt), utc(quarantined)
-	r.DiscardedAt, r.FirstFailedAt, r.LastError = utc(discarded), utc(failing), lastError.String
-	r.State = r.state()
+	r.Headers = headersOf(given, values, tagText)
+	r.OccurredAt, r.CreatedAt = msgrow.UTC(occurred), msgrow.UTC(created)
+	r.PublishedAt, r.NextAttemptAt, r.QuarantinedAt = msgrow.UTC(published), msgrow.UTC(nextAttempt), msgrow.UTC(quarantined)
+	r.DiscardedAt, r.FirstFailedAt, r.LastError = msgrow.UTC(discarded), msgrow.UTC(failing), lastError.String
+	switch { // as the view events says
+	case published.Valid:
+		r.State = StatePublished
+	case discarded.Valid:
+		r.State = StateDiscarded
+	case quarantined.Valid:
+		r.State = StateQuarantined
+	case nextAttempt.Valid:
+		r.State = StateWaiting
+	default:
+		r.State = StatePending
+	}
 	return r, nil
-}
-
-// state says what the view events says.
-func (r *Record) state() State {
-	switch {
-	case !r.PublishedAt.IsZero():
-		return StatePublished
-	case !r.DiscardedAt.IsZero():
-		return StateDiscarded
-	case !r.QuarantinedAt.IsZero():
-		return StateQuarantined
-	case !r.NextAttemptAt.IsZero():
-		return StateWaiting
-	}
-	return StatePending
-}
-
-func utc(t pgtype.Timestamptz) time.Time {
-	if !t.Valid {
-		return time.Time{}
-	}
-	return t.Time.UTC()
 }

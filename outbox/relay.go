@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/handler"
@@ -109,7 +110,6 @@ func (r *Relay) newRun(work context.Context) *relayRun {
 		Relay:   r,
 		id:      uuid.Must(uuid.NewV7()),
 		work:    work,
-		held:    make(map[int16]*lease),
 		blocked: make(map[aggregate]*block),
 		inMind:  make(map[int64]*event),
 		lanes:   make(map[string]*lane),
@@ -142,9 +142,10 @@ type relayRun struct {
 	publishing sync.WaitGroup // goroutines of lanes
 
 	mu      sync.Mutex // guards all below, and what events, lanes, leases and blocks point to
-	held    map[int16]*lease
+	held    byLease[*lease]
 	blocked map[aggregate]*block
 	inMind  map[int64]*event // by seq: read, and not done with
+	top     int64            // the highest seq that ever was in mind: most that is read is behind it
 	lanes   map[string]*lane
 	results []result      // to be noted
 	noting  int           // results that are being noted
@@ -168,7 +169,7 @@ type aggregate struct{ kind, id string }
 // event is a row on its way through a relay.
 type event struct {
 	seq       int64
-	id        uuid.UUID
+	id        pgtype.UUID
 	lo        int16 // its lease
 	epoch     int64 // the lease's, when it was read
 	aggregate aggregate
@@ -179,6 +180,7 @@ type event struct {
 	size      int            // of the payload in its row
 	stored    msgrow.Payload // how it is encoded; zero once msg has it decoded
 	msg       *handler.Message
+	own       handler.Message // what msg points to, unless it was decoded
 }
 
 // poked wakes whoever waits on a channel of one place.

@@ -32,7 +32,7 @@ func (r *Row) Targets() []any {
 	return []any{
 		&r.messageText, &r.rawID, &r.messageType, &m.Key, &r.version,
 		&r.correlation, &r.causation, &r.source, &r.contentType, &r.occurred,
-		&m.Payload, (*names)(&r.headerNames), &r.headerValues, &r.headerTags,
+		&m.Payload, (*Names)(&r.headerNames), &r.headerValues, &r.headerTags,
 		&r.transport, &r.topic, &r.partition, &r.offset, &r.position,
 		&r.exchange, &r.routingKey, &r.at, &m.Origin.Redelivered, &r.altered,
 	}

@@ -2,13 +2,13 @@ package msgrow
 
 import "github.com/jackc/pgx/v5/pgtype"
 
-// names takes an array of texts as a row holds it, even one that was written by
+// Names takes an array of texts as a row holds it, even one that was written by
 // hand: NULL is an empty text, a table of texts one list. One row that cannot be
 // read would keep all from being read that come with it.
-type names []string
+type Names []string
 
 // SetDimensions implements [pgtype.ArraySetter].
-func (n *names) SetDimensions(dimensions []pgtype.ArrayDimension) error {
+func (n *Names) SetDimensions(dimensions []pgtype.ArrayDimension) error {
 	if dimensions == nil {
 		*n = nil
 		return nil
@@ -17,15 +17,15 @@ func (n *names) SetDimensions(dimensions []pgtype.ArrayDimension) error {
 	for _, d := range dimensions {
 		size *= int(d.Length)
 	}
-	*n = make(names, size)
+	*n = make(Names, size)
 	return nil
 }
 
 // ScanIndex implements [pgtype.ArraySetter].
-func (n names) ScanIndex(i int) any { return (*name)(&n[i]) }
+func (n Names) ScanIndex(i int) any { return (*name)(&n[i]) }
 
 // ScanIndexType implements [pgtype.ArraySetter].
-func (names) ScanIndexType() any { return new(name) }
+func (Names) ScanIndexType() any { return new(name) }
 
 type name string
 

@@ -1,10 +1,10 @@
 -- The events of a run of shards that hold their aggregates back, of each
 -- aggregate the first one first: it waits for its next attempt, or ($4) it is in
--- quarantine.
+-- quarantine. A time may be infinite: somebody has parked the event.
 -- Locks: nothing. Index: outbox_blocked_idx.
 SELECT
     o.aggregatetype, o.aggregateid, o.shard, o.seq, o.id, o.lease_attempts, coalesce(o.lease_epoch, 0), o.quarantined_at IS NOT NULL,
-    coalesce(extract(epoch FROM o.next_attempt_at - clock_timestamp()), 0)::float8
+    coalesce(least(greatest(extract(epoch FROM o.next_attempt_at) - extract(epoch FROM clock_timestamp()), 0), 1e8), 0)::float8
 FROM semel.outbox AS o
 WHERE o.shard BETWEEN $1 AND $2
   AND o.published_at IS NULL
