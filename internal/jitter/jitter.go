@@ -31,10 +31,11 @@ func New(base, ceiling time.Duration) *backoff.ExponentialBackOff {
 }
 
 // Draw returns one delay: the n-th after n-1 before it, for a schedule that is
-// kept elsewhere. n counts from 1.
+// kept elsewhere. n counts from 1; less, as somebody may write into a table, is the
+// first.
 func Draw(base, ceiling time.Duration, n int) time.Duration {
 	limit := ceiling
-	if shift := n - 1; shift < 62 && base <= ceiling>>shift {
+	if shift := max(n, 1) - 1; shift < 62 && base <= ceiling>>shift {
 		limit = base << shift
 	}
 	return rand.N(limit + 1)

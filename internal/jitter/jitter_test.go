@@ -1,6 +1,7 @@
 package jitter_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -86,6 +87,33 @@ func TestNew_ResetStartsAnew(t *testing.T) {
 	b.Reset()
 
 	require.LessOrEqual(t, b.NextBackOff(), time.Millisecond)
+}
+
+// How many attempts failed stands in a table, and somebody may write there what is
+// no number of attempts: a delay comes of it, and no panic of all that waits with it.
+func TestDraw_AnyNumber(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		n    int
+		most time.Duration
+	}{
+		{n: math.MinInt, most: time.Second},
+		{n: math.MinInt32, most: time.Second},
+		{n: -1, most: time.Second},
+		{n: 0, most: time.Second},
+		{n: 1, most: time.Second},
+		{n: 3, most: 4 * time.Second},
+		{n: math.MaxInt32, most: time.Minute},
+		{n: math.MaxInt, most: time.Minute},
+	}
+	for _, tt := range tests {
+		for range 200 {
+			d := jitter.Draw(time.Second, time.Minute, tt.n)
+			require.GreaterOrEqual(t, d, time.Duration(0), "draw %d", tt.n)
+			require.LessOrEqual(t, d, tt.most, "draw %d", tt.n)
+		}
+	}
 }
 
 type clock struct{ now time.Time }
