@@ -20,7 +20,7 @@ func decode(row pgx.CollectableRow) (Letter, error) {
 	)
 	own := []any{
 		&l.ID, &l.Consumer, &l.State, &l.Owner, &l.DecidedBy, &l.Count, &created, &resolved, &redactedAt,
-		&l.ConsumerID, &messageID, &l.Fingerprint, &l.Reason, &l.Attempts, &firstFailed, &lastFailed, &l.Errors, &outcome,
+		&l.ConsumerID, &messageID, &l.Fingerprint, &l.Reason, &l.Attempts, &firstFailed, &lastFailed, (*msgrow.Names)(&l.Errors), &outcome,
 	}
 	if err := row.Scan(append(own, message.Targets()...)...); err != nil {
 		return Letter{}, err

@@ -102,7 +102,7 @@ func decodeRecord(row pgx.CollectableRow) (Record, error) {
 	own := []any{
 		&r.Seq, &r.Consumer, &r.ConsumerID, &id, &r.State, &r.Fingerprint,
 		&at, &ready, &parked, &firstFailed, &lastFailed,
-		&r.Attempts, &r.DeadLetterID, &r.Errors, &r.Damage,
+		&r.Attempts, &r.DeadLetterID, (*msgrow.Names)(&r.Errors), &r.Damage,
 	}
 	if err := row.Scan(append(own, message.Targets()...)...); err != nil {
 		return Record{}, err

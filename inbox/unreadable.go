@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/semel-go/semel/dlq"
 	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/msgrow"
@@ -30,6 +32,8 @@ func (in *Inbox) read(ctx context.Context, s *stored) (*handler.Message, *dlq.Le
 	defer cancel()
 	letter, err := in.load(ctx, s.letterID)
 	switch {
+	case errors.As(err, new(pgx.ScanArgError)): // that row's alone
+		return nil, nil, fmt.Errorf("%w: %w", errUnreadable, err)
 	case err != nil:
 		return nil, nil, err
 	case !letter.RedactedAt.IsZero():
