@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // DB is what migrations need of a database: *pgxpool.Pool and *pgx.Conn have it.
@@ -177,8 +178,11 @@ func readApplied(ctx context.Context, tx pgx.Tx, schemaName string) ([]Migration
 	rows, err := tx.Query(ctx, Qualify(listApplied, schemaName), pgx.QueryExecModeExec)
 	var applied []Migration
 	if err == nil {
-		applied, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
-			err = row.Scan(&m.Version, &m.Name, &m.OldestBinary, &m.AppliedAt)
+		applied, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Migration, error) {
+			m := Migration{Applied: true}
+			var at pgtype.Timestamptz // one without end must not keep every program from its start
+			err := row.Scan(&m.Version, &m.Name, &m.OldestBinary, &at)
+			m.AppliedAt = at.Time
 			return m, err
 		})
 	}

@@ -39,7 +39,11 @@ type Migration struct {
 	// and still run once this step is applied.
 	OldestBinary int
 
-	// AppliedAt is when it was applied; zero while it is not.
+	// Applied reports that it is applied.
+	Applied bool
+
+	// AppliedAt is when it was applied; zero while it is not, and where somebody
+	// has changed that by hand to what is no time.
 	AppliedAt time.Time
 
 	up, down string // empty for a step that only a newer binary knows

@@ -21,7 +21,7 @@ func Status(ctx context.Context, db DB, schemaName string) ([]Migration, error) 
 	}
 	for _, m := range applied {
 		if m.Version >= 1 && m.Version <= len(all) {
-			all[m.Version-1].AppliedAt = m.AppliedAt
+			all[m.Version-1].Applied, all[m.Version-1].AppliedAt = true, m.AppliedAt
 			continue
 		}
 		all = append(all, m)

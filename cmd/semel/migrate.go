@@ -63,7 +63,7 @@ func migrateDown(ctx context.Context, c *call) error {
 		}
 		at := 0
 		for _, m := range migrations {
-			if !m.AppliedAt.IsZero() {
+			if m.Applied {
 				at = m.Version
 			}
 		}
@@ -126,8 +126,11 @@ func migrateStatus(ctx context.Context, c *call) error {
 		t := newTable(c.stdout, "VERSION", "NAME", "OLDEST BINARY", "APPLIED")
 		for _, m := range migrations {
 			applied := "not yet"
-			if !m.AppliedAt.IsZero() {
+			switch {
+			case !m.AppliedAt.IsZero():
 				applied = when(m.AppliedAt)
+			case m.Applied:
+				applied = "nobody knows when"
 			}
 			t.row(m.Version, m.Name, m.OldestBinary, applied)
 		}
@@ -158,7 +161,7 @@ func (c *call) printNewer(ctx context.Context, conn *pgx.Conn, newest int) error
 func migrationObjects(migrations []schema.Migration) []object {
 	objects := make([]object, 0, len(migrations))
 	for _, m := range migrations {
-		o := object{"version": m.Version, "name": m.Name, "oldest_binary": m.OldestBinary, "applied_at": nil}
+		o := object{"version": m.Version, "name": m.Name, "oldest_binary": m.OldestBinary, "applied": m.Applied, "applied_at": nil}
 		if !m.AppliedAt.IsZero() {
 			o["applied_at"] = m.AppliedAt.UTC().Format(time.RFC3339Nano)
 		}

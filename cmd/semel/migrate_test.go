@@ -36,13 +36,13 @@ func TestMigrate(t *testing.T) {
 	require.ErrorIs(t, schema.Check(t.Context(), db.Pool, db.Schema), schema.ErrOutdated)
 	require.Equal(t, "schema \"SCHEMA\" is at version 0 already\n", named(works(t, db, "migrate", "down", "-to", "0", "-yes")))
 	requireGolden(t, "status_empty.txt", status())
-	require.JSONEq(t, `[{"version": 1, "name": "create_tables", "oldest_binary": 1, "applied_at": null},
-		{"version": 2, "name": "create_outbox", "oldest_binary": 1, "applied_at": null},
-		{"version": 3, "name": "add_purge_turns", "oldest_binary": 1, "applied_at": null},
-		{"version": 4, "name": "create_inbox", "oldest_binary": 1, "applied_at": null},
-		{"version": 5, "name": "create_calls", "oldest_binary": 1, "applied_at": null},
-		{"version": 6, "name": "add_outbox_functions", "oldest_binary": 1, "applied_at": null},
-		{"version": 7, "name": "create_archive_batches", "oldest_binary": 1, "applied_at": null}]`, works(t, db, "migrate", "status", "-json"))
+	require.JSONEq(t, `[{"version": 1, "name": "create_tables", "oldest_binary": 1, "applied": false, "applied_at": null},
+		{"version": 2, "name": "create_outbox", "oldest_binary": 1, "applied": false, "applied_at": null},
+		{"version": 3, "name": "add_purge_turns", "oldest_binary": 1, "applied": false, "applied_at": null},
+		{"version": 4, "name": "create_inbox", "oldest_binary": 1, "applied": false, "applied_at": null},
+		{"version": 5, "name": "create_calls", "oldest_binary": 1, "applied": false, "applied_at": null},
+		{"version": 6, "name": "add_outbox_functions", "oldest_binary": 1, "applied": false, "applied_at": null},
+		{"version": 7, "name": "create_archive_batches", "oldest_binary": 1, "applied": false, "applied_at": null}]`, works(t, db, "migrate", "status", "-json"))
 
 	r = semel(t, db.URL, "dlq", "list", "-schema", db.Schema)
 	require.Equal(t, 1, r.code)
@@ -50,6 +50,26 @@ func TestMigrate(t *testing.T) {
 
 	require.Equal(t, "applied 1 create_tables\napplied 2 create_outbox\napplied 3 add_purge_turns\napplied 4 create_inbox\napplied 5 create_calls\napplied 6 add_outbox_functions\napplied 7 create_archive_batches\n", works(t, db, "migrate", "up"))
 	require.NoError(t, schema.Check(t.Context(), db.Pool, db.Schema))
+}
+
+// Somebody has changed when migrations were applied to what is no time: they are
+// applied, and going down says what it drops.
+func TestMigrate_TimesByHand(t *testing.T) {
+	t.Parallel()
+
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `UPDATE schema_migrations SET applied_at = CASE version WHEN 3 THEN '-infinity' WHEN 4 THEN '20000-01-01 00:00Z' ELSE 'infinity' END::timestamptz WHERE version >= 3`)
+	require.NoError(t, err)
+
+	status := works(t, db, "migrate", "status")
+	require.Regexp(t, `add_purge_turns +1 +nobody knows when\n`, status)
+	require.Regexp(t, `create_inbox +1 +20000-01-01 00:00:00Z\n`, status)
+	require.NotContains(t, status, "not yet")
+	require.Contains(t, works(t, db, "migrate", "status", "-json"), `"applied": true,
+    "applied_at": null,`)
+	r := semel(t, db.URL, "migrate", "down", "-to", "2", "-schema", db.Schema)
+	require.Equal(t, "semel: nothing was done: add -yes to do it\n", r.stderr)
+	require.Contains(t, r.stdout, "going down from version 7 to 2 drops")
 }
 
 // The DBA's way: what is printed, run as it stands, is what the program needs.
