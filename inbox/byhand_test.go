@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -77,4 +79,154 @@ func TestWork_LetterThatCannotBeScanned(t *testing.T) {
 	records, err := inbox.NewStore(b.Schema).List(t.Context(), b.Pool, inbox.Filter{})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(records[0].Errors, " "), "the message cannot be read")
+}
+
+// Somebody has set how many attempts have failed to a number that leaves no room for
+// one more, or is none. What fails is dead, or is tried as often as any other: it is
+// not tried for ever because its failure cannot be written.
+func TestWork_AttemptsByHand(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct {
+		damage string
+		want   int // attempts at least that the dead letter tells
+	}{
+		"Max":      {`attempts = 2147483647, first_failed_at = now()`, 1 << 30},
+		"Negative": {`attempts = -5`, 3},
+		"Min":      {`attempts = -2147483648, first_failed_at = now()`, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			b := setup(t)
+			in := b.inbox(t, func(context.Context, pgx.Tx, *handler.Message) error { return errors.New("no") },
+				inbox.Config{Ordering: inbox.Strict, Retry: inbox.Retry{Attempts: 3}})
+			_, err := in.Store(t.Context(), keyed("evt_1", "k"))
+			require.NoError(t, err)
+			b.exec(t, `UPDATE inbox_messages SET `+tt.damage)
+
+			works(t, in)
+
+			require.Eventually(t, func() bool { return len(b.letters(t)) == 1 }, deadline, tick)
+			letter := b.letters(t)[0]
+			require.Equal(t, dlq.Exhausted, letter.Reason)
+			require.GreaterOrEqual(t, letter.Attempts, tt.want)
+			require.Less(t, letter.Attempts, tt.want+10)
+		})
+	}
+}
+
+// What is put off with such a number of attempts is put off, and tried again.
+func TestWork_PutOffWithAttemptsByHand(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	var mended atomic.Bool
+	in := b.inbox(t, func(ctx context.Context, tx pgx.Tx, msg *handler.Message) error {
+		if !mended.Load() {
+			return errors.New("no")
+		}
+		return effect(ctx, tx, msg)
+	}, inbox.Config{Retry: inbox.Retry{Attempts: math.MaxInt, Delay: time.Millisecond, MaxDelay: 20 * time.Millisecond}})
+	_, err := in.Store(t.Context(), message("evt_1"))
+	require.NoError(t, err)
+	b.exec(t, `UPDATE inbox_messages SET attempts = 2147483647, first_failed_at = now()`)
+
+	works(t, in)
+
+	require.Eventually(t, func() bool {
+		return b.count(t, `SELECT count(*) FROM inbox_messages WHERE cardinality(errors) > 0`) == 1
+	}, deadline, tick, "its failure is written")
+	mended.Store(true)
+	require.Eventually(t, func() bool { return b.effects(t, "evt_1") == 1 }, deadline, tick)
+}
+
+// Somebody has set the sums of a dead letter to all that a column can hold. A replay
+// that fails opens it again.
+func TestReplay_SumsByHand(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	in := b.inbox(t, dies(new(atomic.Bool)), inbox.Config{Ordering: inbox.Strict})
+	_, err := in.Process(t.Context(), keyed("evt_1", "k"))
+	require.NoError(t, err)
+	b.exec(t, `UPDATE dead_letters SET attempts = 2147483647, count = 9223372036854775807`)
+
+	outcome, err := in.Replay(t.Context(), b.letters(t)[0].ID)
+	require.NoError(t, err)
+	require.Equal(t, handler.Dead, outcome)
+	require.Equal(t, dlq.Open, b.letters(t)[0].State)
+}
+
+// Somebody has given a message a place that none has. What comes behind it in its key
+// is stored, and replayed, in its order, and the key has room for it.
+func TestStore_PlaceByHand(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct{ first, second string }{
+		"Max":       {`1`, `9223372036854775807`},
+		"FirstMax":  {`9223372036854775807`, `2`},
+		"Min":       {`1`, `-9223372036854775808`},
+		"FirstMin":  {`-9223372036854775808`, `2`},
+		"BothApart": {`-9223372036854775808`, `9223372036854775807`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			b := setup(t)
+			var mended atomic.Bool
+			_, err := b.inbox(t, dies(&mended), inbox.Config{}).Process(t.Context(), keyed("replayed", "k"))
+			require.NoError(t, err)
+			mended.Store(true)
+			h := b.sequence(t, func(*handler.Message) error { return nil })
+			in := b.inbox(t, h.handle, inbox.Config{Ordering: inbox.Strict, MaxStoredPerKey: 20})
+			for _, id := range []string{"first", "second"} {
+				_, err := in.Store(t.Context(), keyed(id, "k"))
+				require.NoError(t, err)
+			}
+			b.exec(t, `UPDATE inbox_messages SET place = `+tt.first+` WHERE message_text = 'first'`)
+			b.exec(t, `UPDATE inbox_messages SET place = `+tt.second+` WHERE message_text = 'second'`)
+
+			outcomes, err := in.StoreAll(t.Context(), []*handler.Message{keyed("third", "k"), keyed("fourth", "k")})
+			require.NoError(t, err)
+			require.Equal(t, []handler.Outcome{handler.Stored, handler.Stored}, outcomes)
+			b.exec(t, `UPDATE inbox_messages SET place = `+tt.second+` WHERE message_text = 'fourth'`)
+			outcome, err := in.Process(t.Context(), keyed("fifth", "k"))
+			require.NoError(t, err)
+			require.Equal(t, handler.Stored, outcome)
+			b.exec(t, `UPDATE inbox_messages SET place = `+tt.second+` WHERE message_text = 'fifth'`)
+			require.NoError(t, inbox.NewStore(b.Schema).Replay(t.Context(), b.Pool, b.letters(t)[0].ID, "ann"))
+
+			works(t, in)
+			require.Eventually(t, func() bool { return b.inboxRows(t) == 0 }, deadline, tick)
+			require.Equal(t, []string{"first", "second", "third", "fourth", "fifth", "replayed"}, h.seen(t))
+			require.Len(t, b.letters(t), 1)
+		})
+	}
+}
+
+// Somebody has set back by four hundred years when a message was stored, and when it
+// failed first. It is old then, and no message of tomorrow: what nobody has a handler
+// for is dead, and so is what fails.
+func TestWork_AgesByHand(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	unknown := b.inbox(t, handler.Mux(map[string]handler.Func{}, nil), inbox.Config{})
+	failing := b.inboxOn(t, b.Pool, "billing", func(context.Context, pgx.Tx, *handler.Message) error { return errors.New("no") },
+		inbox.Config{Retry: inbox.Retry{Attempts: 1000}})
+	for _, in := range []*inbox.Inbox{unknown, failing} {
+		_, err := in.Store(t.Context(), message("evt_1"))
+		require.NoError(t, err)
+	}
+	b.exec(t, `UPDATE inbox_messages SET stored_at = '1600-01-01', first_failed_at = '1600-01-01', attempts = 1`)
+
+	works(t, unknown)
+	works(t, failing)
+
+	require.Eventually(t, func() bool { return len(b.letters(t)) == 2 }, deadline, tick)
+	for _, l := range b.letters(t) {
+		require.Equal(t, map[string]dlq.Reason{"shipping": dlq.UnknownType, "billing": dlq.Exhausted}[l.Consumer], l.Reason)
+	}
+	require.Zero(t, b.inboxRows(t))
 }

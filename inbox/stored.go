@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,10 @@ type stored struct {
 	message msgrow.Row
 }
 
+// maxAttempts bounds what a row says of failed attempts: somebody may have written
+// any number, and more are counted on it.
+const maxAttempts = 1 << 30
+
 // scan reads a row of queries/take.sql.
 func (s *stored) scan(row pgx.CollectableRow) error {
 	var (
@@ -46,13 +51,23 @@ func (s *stored) scan(row pgx.CollectableRow) error {
 		return err
 	}
 	s.id, s.letterID = id.Bytes, letter.Int64
-	s.failing, s.age = duration(failing), duration(age)
+	s.failing, s.age = max(duration(failing), 0), duration(age)
+	s.attempts = min(max(s.attempts, 0), maxAttempts)
 	return nil
 }
 
-// duration is a difference of two timestamps, which has no months.
+// duration is a difference of two timestamps, which has no months, or the longest
+// that there is: one of them may be thousands of years away.
 func duration(i pgtype.Interval) time.Duration {
-	return time.Duration(i.Days)*24*time.Hour + time.Duration(i.Microseconds)*time.Microsecond
+	const longest, day = time.Duration(math.MaxInt64), 24 * time.Hour
+	switch days := time.Duration(i.Days); {
+	case days > longest/day-2:
+		return longest
+	case days < -longest/day+2:
+		return -longest
+	default:
+		return days*day + time.Duration(i.Microseconds)*time.Microsecond
+	}
 }
 
 func interval(d time.Duration) pgtype.Interval {

@@ -1,6 +1,7 @@
 -- Puts a message in front of a person. Where it was before (replayed in vain, or
 -- purged and dead again) the same row is opened again and shows this copy: that
--- is what a replay would run. Only first_failed_at, owner and the sums stay.
+-- is what a replay would run. Only first_failed_at, owner and the sums stay; where
+-- somebody has set one of these to all that a column can hold, that is what it stays.
 -- Locks the row. Index: dead_letters_consumer_id_message_id_idx.
 INSERT INTO semel.dead_letters AS d (
     consumer_id, message_id, fingerprint, reason, attempts, first_failed_at, last_failed_at, errors,
@@ -21,8 +22,8 @@ DO UPDATE SET
     state = 'open',
     resolved_at = NULL,
     redacted_at = NULL,
-    count = d.count + 1,
-    attempts = d.attempts + EXCLUDED.attempts,
+    count = least(d.count, 9223372036854775806) + 1,
+    attempts = least(d.attempts::bigint + EXCLUDED.attempts, 2147483647),
     reason = EXCLUDED.reason,
     fingerprint = EXCLUDED.fingerprint,
     last_failed_at = EXCLUDED.last_failed_at,

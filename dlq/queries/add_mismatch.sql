@@ -18,6 +18,6 @@ INSERT INTO semel.dead_letters AS d (
 )
 ON CONFLICT (consumer_id, message_id, fingerprint) WHERE reason = 'mismatch'
 DO UPDATE SET
-    count = d.count + 1,
+    count = least(d.count, 9223372036854775806) + 1,
     last_failed_at = EXCLUDED.last_failed_at
 RETURNING id, count;

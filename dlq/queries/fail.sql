@@ -5,7 +5,7 @@
 UPDATE semel.dead_letters
 SET state = 'open',
     reason = CASE WHEN reason = 'mismatch' THEN reason ELSE $2 END,
-    attempts = attempts + $3,
+    attempts = least(attempts::bigint + $3::int, 2147483647),
     errors = $4,
     altered = CASE WHEN strpos(altered, $5) > 0 THEN altered ELSE nullif(concat_ws(', ', altered, $5), '') END,
     last_failed_at = clock_timestamp()

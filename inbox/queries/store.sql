@@ -4,17 +4,18 @@
 -- very transaction and it has none.
 -- A snapshot from before the key's lock may show others that are gone: then it is
 -- ready, and whoever takes it looks again.
+-- A place that is none was set by hand: they begin anew behind it, and the key has room.
 -- The caller holds the key's lock. Locks: the new row.
 -- Index: inbox_messages_consumer_id_key_hash_seq_idx, inbox_messages_pkey.
 WITH first AS (
-    SELECT coalesce(i.place, 0) AS place
+    SELECT greatest(least(coalesce(i.place, 0), 4611686018427387903), 0) AS place
     FROM semel.inbox_messages AS i
     WHERE i.consumer_id = $1
         AND i.key_hash = $2
     ORDER BY i.seq
     LIMIT 1
 ), last AS (
-    SELECT coalesce(i.place, 0) AS place
+    SELECT CASE WHEN i.place BETWEEN 1 AND 4611686018427387903 THEN i.place ELSE 0 END AS place
     FROM semel.inbox_messages AS i
     WHERE i.consumer_id = $1
         AND i.key_hash = $2
