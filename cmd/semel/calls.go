@@ -99,7 +99,7 @@ func (c *call) printCalls(records []calls.Record) error {
 		r := &records[i]
 		sent, letter := "", ""
 		if !r.SentFirst.IsZero() {
-			sent = when(r.SentFirst)
+			sent = whenOfCall(r.SentFirst)
 		}
 		if r.LetterID != 0 {
 			letter = fmt.Sprintf("%d %s", r.LetterID, r.LetterState)
@@ -187,7 +187,7 @@ func printCall(w io.Writer, r *calls.Record) {
 	field("key", r.Key)
 	for _, at := range callTimes(r) {
 		if !at.time.IsZero() {
-			field(at.words, when(at.time))
+			field(at.words, whenOfCall(at.time))
 		}
 	}
 	field("resolved by", r.ResolvedBy)

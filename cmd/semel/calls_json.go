@@ -22,6 +22,18 @@ func callTimes(r *calls.Record) []callTime {
 	}
 }
 
+// whenOfCall is when, also for what somebody has set by hand to no time at all: see
+// [calls.Record].
+func whenOfCall(t time.Time) string {
+	switch t.UTC().Year() {
+	case 9999:
+		return "infinity, set by hand"
+	case 1:
+		return "-infinity, set by hand"
+	}
+	return when(t)
+}
+
 func callObjects(records []calls.Record) []object {
 	objects := make([]object, 0, len(records))
 	for i := range records {

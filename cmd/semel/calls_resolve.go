@@ -158,9 +158,10 @@ func whyNotResolved(r *calls.Record) string {
 	if r.ResolvedBy != "" {
 		by = ", decided by " + r.ResolvedBy
 	}
+	end := latest(r)
 	switch {
-	case r.UnderWay:
-		return "decide after " + when(latest(r))
+	case r.UnderWay && !end.IsZero():
+		return "decide after " + when(end)
 	case r.State == calls.Done && r.Error != "":
 		return "only -done can give it a result"
 	case r.State == calls.Failed || r.State == calls.Ready:
@@ -169,12 +170,15 @@ func whyNotResolved(r *calls.Record) string {
 	return "there is nothing to decide" + by
 }
 
-// latest is when a call that is under way has ended for certain.
-func latest(r *calls.Record) time.Time {
-	if r.LeaseUntil.After(r.Deadline) {
-		return r.LeaseUntil
+// latest is when a call that is under way has ended for certain. What no process
+// can have taken it for somebody has set by hand, and it keeps nobody from a decision.
+func latest(r *calls.Record) (end time.Time) {
+	for _, t := range []time.Time{r.LeaseUntil, r.Deadline} {
+		if t.After(end) && t.Before(time.Now().AddDate(300, 0, 0)) {
+			end = t
+		}
 	}
-	return r.Deadline
+	return end
 }
 
 // printHowItGoesOn says what has the message of a call handled again.

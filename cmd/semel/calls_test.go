@@ -51,6 +51,33 @@ func ledger(t *testing.T, db *pgtest.DB) {
 	}
 }
 
+// Somebody has parked a call by hand, for ever, and set its other times to what is
+// none: people see it among those that are open, and can decide on it.
+func TestCalls_ParkedByHand(t *testing.T) {
+	t.Parallel()
+
+	db := pgtest.New(t)
+	ledger(t, db)
+	_, err := db.Pool.Exec(t.Context(), `UPDATE calls SET lease_until = 'infinity', created_at = 'infinity', updated_at = '-infinity', sent_first_at = 'infinity' WHERE message_text = 'evt_2'`)
+	require.NoError(t, err)
+
+	require.Regexp(t, `evt_2 +create-invoice +started, under way +1 +1 +infinity, set by hand`, works(t, db, "calls", "list"))
+	shown := works(t, db, "calls", "show", "-consumer", "billing", "evt_2")
+	require.Regexp(t, `written +infinity, set by hand\n`, shown)
+	require.Regexp(t, `changed +-infinity, set by hand\n`, shown)
+	require.Regexp(t, `in hand until +infinity, set by hand\n`, shown)
+	require.Contains(t, works(t, db, "calls", "show", "-json", "-consumer", "billing", "evt_2"), `"lease_until": "9999-12-31T23:59:59Z"`)
+
+	_, err = db.Pool.Exec(t.Context(), `UPDATE calls SET deadline = clock_timestamp() + interval '1 hour' WHERE message_text = 'evt_2'`)
+	require.NoError(t, err)
+	r := semel(t, db.URL, "calls", "resolve", "-consumer", "billing", "evt_2", "-not-done", "-yes", "-schema", db.Schema)
+	require.Equal(t, 1, r.code)
+	require.Regexp(t, `decide after 20[2-9]\d-`, r.stdout, "its last attempt may be under way")
+	_, err = db.Pool.Exec(t.Context(), `UPDATE calls SET deadline = 'infinity' WHERE message_text = 'evt_2'`)
+	require.NoError(t, err)
+	require.Contains(t, works(t, db, "calls", "resolve", "-consumer", "billing", "evt_2", "-not-done", "-yes"), "1 of 1 taken for not done")
+}
+
 func TestCalls_Look(t *testing.T) {
 	t.Parallel()
 

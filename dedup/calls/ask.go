@@ -22,7 +22,7 @@ func (l *Ledger) ask(ctx context.Context, t *try) (make bool) {
 		t.ended = ended{state: Done, result: result}
 	case answer == No:
 		return true
-	case t.call.SentFirst.IsZero():
+	case t.unsent():
 		t.ended = ended{state: t.before.state, err: handler.Unavailable(fmt.Errorf("ask whether %s was done before anything is sent: the provider cannot tell", t.call.name()))}
 	default:
 		t.ended = t.unknown(errors.New("the provider was asked, and cannot tell"))

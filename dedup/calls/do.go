@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -62,11 +63,11 @@ type try struct {
 	ended ended
 }
 
-// standing is how a call stands.
+// standing is how a call stands. Times go back into the row as they came.
 type standing struct {
 	state     State
-	sentFirst time.Time
-	deadline  time.Time
+	sentFirst pgtype.Timestamptz
+	deadline  pgtype.Timestamptz
 }
 
 // ended is what came of a try.
@@ -223,7 +224,7 @@ func (t *try) judge(ctx context.Context, result []byte, err error) ended {
 func (t *try) notSent(err error) ended {
 	t.back = t.before
 	if t.before.state == Failed { // this generation is new
-		t.back.state, t.back.sentFirst = Ready, time.Time{}
+		t.back.state, t.back.sentFirst = Ready, pgtype.Timestamptz{}
 	}
 	return ended{state: t.back.state, err: err}
 }
@@ -235,6 +236,9 @@ func (t *try) unknown(err error) ended {
 
 // renew begins a generation.
 func (t *try) renew() (err error) {
+	if t.call.Generation == math.MaxInt32 { // somebody has written that
+		return handler.Permanent(fmt.Errorf("%s: its generation %d is the last one that there can be", t.call.name(), t.call.Generation))
+	}
 	t.call.Generation++
 	t.call.Attempt, t.call.SentFirst = 0, time.Time{}
 	if t.call.Key, err = t.opts.keyOf(t.call); err != nil {

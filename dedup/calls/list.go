@@ -45,6 +45,8 @@ type Record struct {
 	UpdatedAt time.Time
 
 	// SentFirst is when the provider saw Key first, at the earliest. Zero: it did not.
+	// A time that somebody has set by hand to one without end reads as the end of the
+	// year 9999 here and below, one without beginning as that of the year 1.
 	SentFirst time.Time
 
 	// Deadline is when its last attempt has ended for certain.
@@ -85,7 +87,7 @@ type Filter struct {
 	Step  string
 
 	// Open leaves only those of which nobody knows the end, and that nobody has in
-	// hand.
+	// hand, or for ever.
 	Open bool
 
 	// Message is the id of a message, or the UUID under which it is claimed. Empty:
@@ -159,13 +161,14 @@ func (s Store) CountUnknown(ctx context.Context, q querier) (n int64, err error)
 }
 
 func decodeRecord(row pgx.CollectableRow) (r Record, err error) {
-	var sentFirst, deadline, lease pgtype.Timestamptz
+	var created, updated, sentFirst, deadline, lease pgtype.Timestamptz
 	var text, by, letterState, codec pgtype.Text
 	var letter pgtype.Int8
 	err = row.Scan(&r.ConsumerID, &r.MessageID, &r.Step, &r.Consumer, &r.Message,
-		&r.State, &r.Generation, &r.Attempts, &r.Key, &r.CreatedAt, &r.UpdatedAt,
+		&r.State, &r.Generation, &r.Attempts, &r.Key, &created, &updated,
 		&sentFirst, &deadline, &lease, &r.UnderWay, &text, &by, &letter, &letterState, &r.Result, &codec)
-	r.SentFirst, r.Deadline, r.LeaseUntil = sentFirst.Time, deadline.Time, lease.Time
+	r.CreatedAt, r.UpdatedAt = timeOf(created), timeOf(updated)
+	r.SentFirst, r.Deadline, r.LeaseUntil = timeOf(sentFirst), timeOf(deadline), timeOf(lease)
 	r.Error, r.ResolvedBy, r.LetterID, r.LetterState = text.String, by.String, letter.Int64, letterState.String
 	r.Encoded, r.KeyID = codec.Valid, codec.String
 	return r, err

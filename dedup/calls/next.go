@@ -17,7 +17,7 @@ const (
 // next decides. The order of the cases is that of the questions: is it known that
 // nothing is sent or done? Does the provider recognise the key? Can it be asked?
 func (t *try) next(grace time.Duration) move {
-	o, unsent := &t.opts, t.call.SentFirst.IsZero()
+	o, unsent := &t.opts, t.unsent()
 	switch {
 	case o.AskFirst && unsent, o.AskFirst && t.before.state == Failed:
 		return ask
@@ -36,8 +36,15 @@ func (t *try) next(grace time.Duration) move {
 	}
 }
 
+// unsent reports whether it is known that the provider has not seen this generation.
+// NULL in a row that says otherwise says nothing: somebody has written that.
+func (t *try) unsent() bool {
+	return t.call.SentFirst.IsZero() && (t.before.state == Ready || t.before.state == Failed)
+}
+
 // remembered reports whether the provider will still know the key when the call
-// reaches it, however slow that is.
+// reaches it, however slow that is. A time ahead of the clock, by more than clocks
+// differ, is none at which it saw the key, and an empty key is none.
 func (t *try) remembered(grace time.Duration) bool {
-	return t.opts.KeyTTL > 0 && !t.now.Add(t.opts.Timeout+grace).After(t.call.SentFirst.Add(t.opts.KeyTTL))
+	return t.opts.KeyTTL > 0 && t.call.Key != "" && !t.call.SentFirst.After(t.now.Add(grace)) && !t.now.Add(t.opts.Timeout+grace).After(t.call.SentFirst.Add(t.opts.KeyTTL))
 }

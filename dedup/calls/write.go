@@ -53,9 +53,9 @@ func (l *Ledger) take(ctx context.Context, db querier, t *try) error {
 	t.stored.found = state.Valid
 	if t.stored.found {
 		t.call.Generation, t.call.Attempt, t.call.Key = int(generation.Int32), int(attempts.Int32), key.String
-		t.call.SentFirst, t.call.Deadline = sentFirst.Time, deadline.Time
+		t.call.SentFirst, t.call.Deadline = timeOf(sentFirst), timeOf(deadline)
 		t.generation = t.call.Generation
-		t.before = standing{State(state.Int16), sentFirst.Time, deadline.Time}
+		t.before = standing{State(state.Int16), sentFirst, deadline}
 	}
 	t.epoch, t.taken, t.held = epoch.Int64, taken.Bool, taken.Bool
 	t.fresh = t.taken && t.epoch == 1
@@ -87,8 +87,8 @@ func (l *Ledger) intend(ctx context.Context, db querier, t *try) (ours bool, err
 	case err != nil:
 		return false, handler.Outage(fmt.Errorf("note that %s will be made: %w", t.call.name(), err))
 	}
-	t.call.SentFirst, t.call.Deadline = sentFirst.Time, deadline.Time
-	t.back = standing{Started, sentFirst.Time, deadline.Time}
+	t.call.SentFirst, t.call.Deadline = timeOf(sentFirst), timeOf(deadline)
+	t.back = standing{Started, sentFirst, deadline}
 	return true, nil
 }
 
@@ -114,7 +114,7 @@ func (l *Ledger) giveBack(ctx context.Context, t *try, s standing, cause error) 
 	bounded, cancel := l.bounded(ctx)
 	defer cancel()
 	tag, err := l.pool.Exec(bounded, l.q.giveBack, t.consumerID, t.call.MessageID, t.call.Step, t.owner, t.epoch,
-		int16(s.state), timestamp(s.sentFirst), timestamp(s.deadline), errorText(cause))
+		int16(s.state), s.sentFirst, s.deadline, errorText(cause))
 	if err != nil {
 		return false, handler.Outage(fmt.Errorf("give back %s: %w", t.call.name(), err))
 	}
@@ -143,10 +143,6 @@ func (l *Ledger) finish(ctx context.Context, t *try, s stored) (written bool, er
 
 func interval(d time.Duration) pgtype.Interval {
 	return pgtype.Interval{Microseconds: d.Microseconds(), Valid: true}
-}
-
-func timestamp(t time.Time) pgtype.Timestamptz {
-	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
 }
 
 // errorText is err as the ledger shows it to people; NULL: there is none.

@@ -7,7 +7,7 @@ UPDATE semel.calls AS c
 SET state = 1, -- started
     generation = $6::int,
     idempotency_key = $7::text,
-    attempts = c.attempts + 1,
+    attempts = least(c.attempts, 2147483646) + 1,
     lease_until = clock_timestamp() + $8::interval,
     deadline = greatest(c.deadline, clock_timestamp() + $9::interval),
     sent_first_at = CASE WHEN c.generation = $6::int THEN coalesce(c.sent_first_at, clock_timestamp()) ELSE clock_timestamp() END,

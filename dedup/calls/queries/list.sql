@@ -1,5 +1,7 @@
 -- Calls for people, newest first; an empty filter matches all. Results stay behind.
--- under_way: somebody has it in hand, or its last attempt may not have ended yet.
+-- under_way: somebody has it in hand, or its last attempt may not have ended yet. $3
+-- leaves those of which nobody knows the end and that nobody has in hand. No process
+-- can take one for 300 years: somebody has parked it by hand, and it needs a person.
 -- Locks: nothing. Index: calls_open_idx for those of which nobody knows the end,
 -- calls_pkey for those of one message, else it reads the table.
 SELECT
@@ -17,7 +19,7 @@ LEFT JOIN semel.dead_letters AS d
     AND d.reason <> 'mismatch'
 WHERE ($1::int IS NULL OR c.consumer_id = $1)
   AND ($2::smallint IS NULL OR c.state = $2)
-  AND (NOT $3::bool OR c.state IN (1, 4) AND (c.lease_until IS NULL OR c.lease_until <= clock_timestamp()))
+  AND (NOT $3::bool OR c.state IN (1, 4) AND (c.lease_until IS NULL OR c.lease_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '300 years'))
   AND ($4::text = '' OR c.step = $4)
   AND ($5::uuid[] IS NULL OR c.message_id = ANY ($5))
 ORDER BY c.created_at DESC, c.message_id, c.step

@@ -3,7 +3,9 @@
 -- after $7. $7 is NULL if the provider is asked before anything is sent.
 -- Always one row: how the message ended (NULL: it has not), and the call as it stands
 -- now. taken says whether it is ours: not if it is done, if somebody has it in hand,
--- or if the message is settled. All NULL: somebody took it at this moment.
+-- or if the message is settled. All NULL: somebody took it at this moment. Epoch 1 is
+-- that of a new row alone, whatever somebody has written into an older one; at the end
+-- of the numbers the owner tells one from the other.
 -- Locks: the row, for as long as the statement runs.
 -- Index: calls_pkey, processed_messages_pkey.
 WITH seen AS MATERIALIZED (
@@ -31,7 +33,7 @@ WITH seen AS MATERIALIZED (
     ON CONFLICT (consumer_id, message_id, step) DO UPDATE
     SET lease_owner = excluded.lease_owner,
         lease_until = excluded.lease_until,
-        epoch = c.epoch + 1
+        epoch = least(greatest(c.epoch, 1), 9223372036854775806) + 1
     WHERE c.state <> 2 -- done
       AND (c.lease_until IS NULL OR c.lease_until <= clock_timestamp())
     RETURNING c.state, c.generation, c.epoch, c.attempts, c.idempotency_key, c.sent_first_at, c.deadline
