@@ -230,3 +230,38 @@ func TestWork_AgesByHand(t *testing.T) {
 	}
 	require.Zero(t, b.inboxRows(t))
 }
+
+// Somebody has made a message ready, or stored, before there were databases, or since
+// ever. It is very old then, and no reason to call the oldest of all new.
+func TestStatus_AgesByHand(t *testing.T) {
+	t.Parallel()
+
+	const day, oldest = 24 * time.Hour, 9e9 * time.Second
+	b := setup(t)
+	b.exec(t, `INSERT INTO inbox_messages (consumer_id, message_id, ready_at, stored_at)
+		SELECT 7, message_id(id), now() - interval '1 day', now() - interval '1 day' FROM unnest('{odd,other}'::text[]) AS id`)
+	for _, tt := range []struct {
+		ready, stored         string
+		wantReady, wantStored time.Duration
+	}{
+		{`now()`, `now()`, day, day},
+		{`'0001-01-01'`, `'0001-01-01'`, oldest, oldest},
+		{`'4713-01-01 BC'`, `'4713-01-01 BC'`, oldest, oldest},
+		{`'1600-01-01'`, `'1600-01-01'`, oldest, oldest},
+		{`'-infinity'`, `'-infinity'`, oldest, oldest},
+		{`'infinity'`, `'infinity'`, day, day},
+		{`'20000-01-01'`, `'20000-01-01'`, day, day},
+	} {
+		b.exec(t, `UPDATE inbox_messages SET ready_at = `+tt.ready+`, stored_at = `+tt.stored+` WHERE message_id = message_id('odd')`)
+		st, err := inbox.NewStore(b.Schema).Status(t.Context(), b.Pool)
+		require.NoError(t, err)
+		require.InDelta(t, tt.wantReady, st.Consumers[0].OldestReady, float64(time.Minute), tt.ready)
+		require.InDelta(t, tt.wantStored, st.Consumers[0].Oldest, float64(time.Minute), tt.stored)
+	}
+
+	b.exec(t, `UPDATE inbox_messages SET ready_at = 'infinity', stored_at = 'infinity'`)
+	st, err := inbox.NewStore(b.Schema).Status(t.Context(), b.Pool)
+	require.NoError(t, err)
+	require.Zero(t, st.Consumers[0].OldestReady)
+	require.Zero(t, st.Consumers[0].Oldest)
+}

@@ -40,7 +40,8 @@ type ConsumerStatus struct {
 	Ready, Delayed, Taken, Behind, Parked int64
 
 	// OldestReady is for how long the first of the ready ones has been ready. 0:
-	// there is none. With workers it is near that.
+	// there is none. With workers it is near that. Of one that somebody has set back
+	// by hand, 285 years stand for more.
 	OldestReady time.Duration
 
 	// Oldest is how long ago the oldest was stored, or its replay began: among the

@@ -1,6 +1,8 @@
 -- What waits in the inbox for consumer $1, and for what: at most $2 of each are
 -- counted, and at most $3 are looked at for whose they are and how old. What waits
--- for no time is what is left when the others are taken off all.
+-- for no time is what is left when the others are taken off all. By hand a time may be
+-- infinite, or of another age: what is older than a duration can say, also since ever,
+-- is as old as it can (9e9 s).
 -- Locks: nothing. Index: inbox_messages_pkey and inbox_messages_consumer_id_ready_at_idx,
 -- alone where the table was vacuumed; inbox_messages_dead_letter_id_idx.
 WITH clock AS MATERIALIZED (
@@ -71,8 +73,8 @@ WITH clock AS MATERIALIZED (
 )
 SELECT
     stored.n, ready.n, due.n, ahead.taken, parked.n,
-    CASE WHEN isfinite(longest.since) THEN extract(epoch FROM clock.now - longest.since) ELSE 0 END::float8,
-    CASE WHEN isfinite(first.stored_at) THEN extract(epoch FROM clock.now - first.stored_at) ELSE 0 END::float8,
+    least(greatest(extract(epoch FROM clock.now) - extract(epoch FROM longest.since), 0), 9e9)::float8,
+    least(greatest(extract(epoch FROM clock.now) - extract(epoch FROM first.stored_at), 0), 9e9)::float8,
     CASE WHEN isfinite(ahead.next_due) THEN ahead.next_due END
 FROM clock, stored, ready, due, parked, longest, ahead,
     LATERAL (SELECT least(longest.oldest, ahead.oldest, parked.oldest) AS stored_at) AS first
