@@ -97,8 +97,9 @@ func (s Store) TakePurgeTurn(ctx context.Context, db DB, consumer string, every 
 }
 
 // QueueWatermark queues on b the look at how far the purge of a consumer has
-// come; told is called when b is closed, with the zero time if there was none. It
-// must stand behind the claim, in the same transaction.
+// come; told is called when b is closed, with the zero time if there was none, and
+// with the end of the year 9999 if somebody has set it to infinity by hand: then every
+// message is from before. It must stand behind the claim, in the same transaction.
 //
 // Above READ COMMITTED the transaction does not see a purge that deleted the
 // message's row after it began. So the consumer is registered once more: that
@@ -109,6 +110,9 @@ func (s Store) QueueWatermark(b *pgx.Batch, consumer string, told func(time.Time
 	b.Queue(s.queries().watermark, id).QueryRow(func(row pgx.Row) error {
 		var before pgtype.Timestamptz
 		err := row.Scan(&before)
+		if before.InfinityModifier == pgtype.Infinity {
+			before.Time = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+		}
 		told(before.Time)
 		return err
 	})
