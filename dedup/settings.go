@@ -43,6 +43,10 @@ type ConsumerSettings struct {
 
 	// NotedAt is when, and zero if it never did.
 	NotedAt time.Time
+
+	// Err says that what stands there cannot be read: somebody has written it by hand.
+	// Settings are zero then.
+	Err error
 }
 
 // storedSettings is how settings stand in the table.
@@ -124,8 +128,8 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// LoadSettings returns what each registered consumer noted, by name. db is a
-// pool, a connection or a transaction.
+// LoadSettings returns what each registered consumer noted, by name. What cannot be
+// read is told of the one consumer. db is a pool, a connection or a transaction.
 func (s Store) LoadSettings(ctx context.Context, db querier) ([]ConsumerSettings, error) {
 	rows, err := db.Query(ctx, s.queries().settingsLoad)
 	if err != nil {
@@ -138,11 +142,12 @@ func (s Store) LoadSettings(ctx context.Context, db querier) ([]ConsumerSettings
 		if err := row.Scan(&c.Consumer, &text, &at); err != nil || text == nil {
 			return c, err
 		}
+		c.NotedAt = at.Time
 		var stored storedSettings
 		if err := json.Unmarshal(text, &stored); err != nil {
-			return c, fmt.Errorf("those of %.64q cannot be read: %w", c.Consumer, err)
+			c.Err = fmt.Errorf("read the settings of consumer %.64q: %w", c.Consumer, err)
+			return c, nil
 		}
-		c.NotedAt = at.Time
 		c.Settings = Settings{
 			Workers: stored.Workers, PoolSize: stored.PoolSize,
 			Retention: time.Duration(stored.Retention), HandlerTimeout: time.Duration(stored.HandlerTimeout),

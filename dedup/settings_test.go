@@ -165,18 +165,6 @@ func TestSettings_NotedAtOnce(t *testing.T) {
 	require.Equal(t, someSettings(), got[1].Settings)
 }
 
-func TestSettings_Unreadable(t *testing.T) {
-	t.Parallel()
-
-	for _, settings := range []string{`[]`, `{"retention": "long"}`, `{"retention": 1e300}`} {
-		b := setupPurge(t)
-		b.exec(t, `UPDATE consumers SET settings = $1, settings_at = now() WHERE name = 'shipping'`, settings)
-
-		_, err := b.store.LoadSettings(t.Context(), b.Pool)
-		require.ErrorContains(t, err, `those of "shipping" cannot be read`, settings)
-	}
-}
-
 // A newer program may note more than this one knows.
 func TestSettings_Newer(t *testing.T) {
 	t.Parallel()

@@ -104,6 +104,24 @@ func TestDoctor_Well(t *testing.T) {
 	require.NotContains(t, r.stdout, "why:")
 }
 
+// Somebody has changed the settings of one consumer by hand to what is none: the
+// doctor says whose, and looks at the others.
+func TestDoctor_SettingsByHand(t *testing.T) {
+	t.Parallel()
+
+	db := pgtest.New(t)
+	started(t, db, 14*day, "billing", "shipping")
+	_, err := db.Pool.Exec(t.Context(), `UPDATE consumers SET settings = '{"retention": "14d"}' WHERE name = 'billing'`)
+	require.NoError(t, err)
+
+	r := doctor(t, db, nil)
+
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stderr, "not everything that was asked for could be looked at")
+	require.Contains(t, r.stdout, `read the settings of consumer "billing": `)
+	require.Contains(t, r.stdout, "retries, consumer shipping: a message is retried for 24h")
+}
+
 // Case D14: rows were purged, and then Kafka delivered their messages again
 // (wolverine#1725, NServiceBus outbox docs). The doctor refuses such a retention
 // before anything is purged, and before the consumer has started.

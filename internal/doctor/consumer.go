@@ -11,6 +11,7 @@ type Consumer struct {
 	Name     string
 	Noted    bool           // it has started with a version that notes its settings
 	Settings dedup.Settings // what it noted
+	Err      error          // what it noted cannot be read
 
 	// Retention is how long it remembers what it handled: what it noted, or what
 	// is to be supposed. Negative is for ever, zero unknown.
@@ -24,7 +25,7 @@ func Consumers(noted []dedup.ConsumerSettings, only string, retention time.Durat
 	var all []Consumer
 	for _, n := range noted {
 		if only == "" || n.Consumer == only {
-			all = append(all, Consumer{Name: n.Consumer, Noted: !n.NotedAt.IsZero(), Settings: n.Settings, Retention: n.Settings.Retention})
+			all = append(all, Consumer{Name: n.Consumer, Noted: !n.NotedAt.IsZero() || n.Settings != dedup.Settings{}, Settings: n.Settings, Err: n.Err, Retention: n.Settings.Retention})
 		}
 	}
 	if only != "" && len(all) == 0 {
@@ -42,7 +43,15 @@ func Consumers(noted []dedup.ConsumerSettings, only string, retention time.Durat
 func Settings(consumers []Consumer) []Finding {
 	var findings []Finding
 	for _, c := range consumers {
-		if !c.Noted {
+		switch {
+		case c.Err != nil:
+			findings = append(findings, Finding{
+				Check: "settings", Consumer: c.Name, Level: NotChecked, Failed: true,
+				Found: c.Err.Error(),
+				Why:   "its retries, pool and purge are not known",
+				Do:    "start it again: it notes how it is configured; for its retention alone give -retention",
+			})
+		case !c.Noted:
 			findings = append(findings, Finding{
 				Check: "settings", Consumer: c.Name, Level: NotChecked,
 				Found: "it has not started with this version, which notes how it is configured",
