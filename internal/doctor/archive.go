@@ -35,9 +35,13 @@ func Archive(ctx context.Context, db DB, schemaName string) []Finding {
 	if verified {
 		hangs = "it was right, and its events are not all deleted"
 	}
+	since := "for " + span(time.Duration(seconds)*time.Second)
+	if seconds <= 0 {
+		since = "since a time ahead of the clock, set by hand"
+	}
 	return []Finding{{
 		Check: archiveCheck, Object: object, Level: Warning,
-		Found: fmt.Sprintf("%d events have been on their way there for %s: %s", events, span(time.Duration(seconds)*time.Second), hangs),
+		Found: fmt.Sprintf("%d events have been on their way there %s: %s", events, since, hangs),
 		Why:   "no published event is purged until they are there, and the table grows",
 		Do:    "look in the log of the relays, or see why it fails: semel outbox purge -older 30d -archive FOLDER -yes; docs/archive.md says what each error wants",
 	}}
