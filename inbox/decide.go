@@ -45,7 +45,7 @@ func (s Store) replay(ctx context.Context, db DB, id int64, by string) (claimed 
 		claimed = replayID(letter)
 		switch letter.State {
 		case dlq.Replaying:
-			if waiting, err := s.isWaiting(ctx, db, letter); waiting || err != nil {
+			if waiting, err := s.waits(ctx, db, letter); waiting || err != nil {
 				return err
 			}
 		case dlq.Discarded:
@@ -56,8 +56,22 @@ func (s Store) replay(ctx context.Context, db DB, id int64, by string) (claimed 
 	return claimed, err
 }
 
-// isWaiting reports whether the message of a dead letter is in the inbox.
-func (s Store) isWaiting(ctx context.Context, db DB, letter *dlq.Letter) (bool, error) {
+// IsReplaying reports whether the message of a dead letter is in the inbox, so that
+// somebody handles it again. A letter that says so ([dlq.Replaying]) may be wrong:
+// somebody may have deleted its message there, and [Store.Replay] puts it back.
+func (s Store) IsReplaying(ctx context.Context, db DB, letter *dlq.Letter) (bool, error) {
+	if letter.State != dlq.Replaying {
+		return false, nil
+	}
+	waiting, err := s.waits(ctx, db, letter)
+	if err != nil {
+		return false, fmt.Errorf("look for the message of dead letter %d in the inbox: %w", letter.ID, err)
+	}
+	return waiting, nil
+}
+
+// waits reports whether the message of a dead letter is in the inbox.
+func (s Store) waits(ctx context.Context, db DB, letter *dlq.Letter) (bool, error) {
 	rows, err := db.Query(ctx, s.tables().rows.isWaiting, letter.ConsumerID, pgtype.UUID{Bytes: replayID(letter), Valid: true})
 	if err != nil {
 		return false, err

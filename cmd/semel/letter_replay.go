@@ -69,7 +69,9 @@ func dlqReplay(ctx context.Context, c *call) error {
 func (c *call) replayNamed(ctx context.Context, r *replay, ids []int64) error {
 	store := inbox.NewStore(c.schema)
 	again := func(conn *pgx.Conn, l *dlq.Letter) error {
-		if l.State == dlq.Replaying {
+		if replaying, err := store.IsReplaying(ctx, conn, l); err != nil {
+			return err
+		} else if replaying {
 			return fmt.Errorf("%w: it is being handled again already", inbox.ErrNoDeadLetter)
 		}
 		return store.Replay(ctx, conn, l.ID, r.by)
