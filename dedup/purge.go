@@ -38,9 +38,10 @@ type PurgeConfig struct {
 //
 // A message that is stored to be handled later, that has a dead letter which is
 // neither resolved nor discarded, or that has made a call of which nobody knows the
-// end, stays. The other calls to the outside go with their messages. The time of the latest row that was
-// deleted is noted for its consumer (consumers.purged_before), so that a very
-// old message can be told from one that was never seen.
+// end, stays, and so does a record that somebody has dated by hand before the year
+// 2000. The other calls to the outside go with their messages. The time of the latest
+// row that was deleted is noted for its consumer (consumers.purged_before), so that a
+// very old message can be told from one that was never seen.
 //
 // It returns how many rows it deleted, also with an error. Each batch is a short
 // transaction of its own, so db is a pool or a connection and no transaction.

@@ -11,9 +11,9 @@ SET previous = k.version,
     version = excluded.version,
     message_id = excluded.message_id,
     updated_at = excluded.updated_at,
-    gaps = k.gaps + CASE
+    gaps = least(k.gaps::numeric + CASE
         WHEN $9::boolean AND k.version >= 0 AND excluded.version > k.version THEN excluded.version - k.version - 1
         ELSE 0
-    END
+    END, 9223372036854775807) -- where a bigint ends
 WHERE k.version <= excluded.version
 RETURNING k.previous

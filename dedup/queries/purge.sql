@@ -1,7 +1,8 @@
 -- Deletes at most $4 rows of before $3, of the blocks from $1 on and before $2, of
 -- consumer $5 (NULL: of all), and notes how far that goes. What is stored, waits
 -- for a person as a dead letter, or has made a call of which nobody knows the end,
--- stays. The other calls go with their messages. Returns how many messages it
+-- stays; so does what somebody has dated by hand before 2000, since nobody knows how
+-- old that is. The other calls go with their messages. Returns how many messages it
 -- found, and how many of them nobody else has deleted.
 -- Locks: the rows it deletes, in the order of the table, then those of their
 -- consumers, which no claim takes.
@@ -13,6 +14,7 @@ WITH old AS MATERIALIZED (
     WHERE o.ctid >= $1
       AND o.ctid < $2
       AND o.processed_at < $3
+      AND o.processed_at >= '2000-01-01'
       AND ($5::int IS NULL OR o.consumer_id = $5)
       AND o.outcome <> 4 -- stored
       AND NOT EXISTS (
