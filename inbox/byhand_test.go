@@ -265,3 +265,43 @@ func TestStatus_AgesByHand(t *testing.T) {
 	require.Zero(t, st.Consumers[0].OldestReady)
 	require.Zero(t, st.Consumers[0].Oldest)
 }
+
+// Somebody has taken the time from messages, to stop them, or has inserted one without
+// it. The list shows what waits for nothing, and run-now has it handled; what waits
+// behind others of its key does so still.
+func TestRunNow_TimeTakenByHand(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	in := b.inbox(t, effect, inbox.Config{Ordering: inbox.Strict})
+	for _, msg := range []*handler.Message{message("stopped"), keyed("head", "k"), keyed("behind", "k")} {
+		_, err := in.Store(t.Context(), msg)
+		require.NoError(t, err)
+	}
+	b.exec(t, `UPDATE inbox_messages SET ready_at = NULL, lease_owner = CASE message_text WHEN 'stopped' THEN gen_random_uuid() END`) // of a worker that is gone
+	b.exec(t, `INSERT INTO inbox_messages (consumer_id, message_id, message_text) SELECT consumer_id, message_id('inserted'), 'inserted' FROM inbox_messages LIMIT 1`)
+	store := inbox.NewStore(b.Schema)
+
+	records, err := store.List(t.Context(), b.Pool, inbox.Filter{State: inbox.StateBehind})
+	require.NoError(t, err)
+	damage := map[string]string{}
+	for _, r := range records {
+		damage[r.Message.ID] = strings.Join(r.Damage, "; ")
+	}
+	const says = "it waits for no time, and behind no other"
+	require.Equal(t, map[string]string{"stopped": says, "inserted": says, "head": "", "behind": ""}, damage)
+
+	results, err := store.RunNow(t.Context(), b.Pool, "shipping", "behind", "stopped", "inserted", "head")
+	require.NoError(t, err)
+	require.False(t, results[0].Changed)
+	require.Equal(t, "head", results[0].First.Message.ID)
+	for _, r := range results[1:] {
+		require.True(t, r.Changed, r.ID)
+		require.Equal(t, inbox.StateReady, r.State)
+	}
+	works(t, in)
+	require.Eventually(t, func() bool { return b.inboxRows(t) == 0 }, deadline, tick)
+	for _, id := range []string{"stopped", "inserted", "head", "behind"} {
+		require.Equal(t, 1, b.effects(t, id), id)
+	}
+}

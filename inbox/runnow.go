@@ -15,7 +15,7 @@ type RunNowResult struct {
 	// ID is its id, as it was given.
 	ID string
 
-	// Changed: it was delayed, and is ready now.
+	// Changed: it was delayed, or stopped by hand, and is ready now.
 	Changed bool
 
 	// State is where it stands if it was not changed: ready, and that is all that
@@ -33,8 +33,9 @@ type RunNowResult struct {
 }
 
 // RunNow makes messages of a consumer ready that wait for the time of their next
-// attempt. Their places and their failed attempts stay as they are. It returns a
-// result for each id, in their order; with an error those it came to.
+// attempt, or for nothing at all, as somebody has made them by hand. Their places and
+// their failed attempts stay as they are. It returns a result for each id, in their
+// order; with an error those it came to.
 //
 // q is a pool, a connection or a transaction.
 func (s Store) RunNow(ctx context.Context, q querier, consumer string, ids ...string) ([]RunNowResult, error) {

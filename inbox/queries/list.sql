@@ -31,6 +31,7 @@ FROM (
         END AS errors,
         array_remove(ARRAY[
             CASE WHEN NOT isfinite(i.ready_at) THEN 'ready_at is ' || i.ready_at END,
+            CASE WHEN i.ready_at IS NULL AND i.key_hash IS NULL AND i.parked_at IS NULL THEN 'it waits for no time, and behind no other' END,
             CASE WHEN i.attempts < 0 THEN 'attempts is ' || i.attempts END,
             CASE
                 WHEN i.parked_at IS NOT NULL AND i.dead_letter_id IS NULL THEN 'it is parked without a dead letter'
