@@ -65,3 +65,20 @@ func TestArchive_ByHand(t *testing.T) {
 		})
 	}
 }
+
+// What somebody has dated by hand before all times no purge deletes: it is no sign of
+// one that does not run.
+func TestPurges_DatedByHand(t *testing.T) {
+	t.Parallel()
+
+	db := pgtest.New(t)
+	require.NoError(t, dedup.NewStore(db.Schema).Register(t.Context(), db.Pool, "shipping"))
+	_, err := db.Pool.Exec(t.Context(), `INSERT INTO processed_messages (consumer_id, message_id, outcome, processed_at)
+		VALUES (consumer_id('shipping'), gen_random_uuid(), 1, '-infinity'), (consumer_id('shipping'), gen_random_uuid(), 1, '0044-03-15 BC')`)
+	require.NoError(t, err)
+	_, conn := role(t, db, "", schema.Operator)
+
+	findings := doctor.Purges(t.Context(), conn, db.Schema, []doctor.Consumer{shipping()})
+
+	require.Equal(t, []doctor.Level{doctor.OK}, levels(findings))
+}

@@ -1,6 +1,6 @@
 -- Whether consumer $1 has not purged for a day though there is what it could
 -- have purged: handled more than $2 and a day ago, and neither stored nor waiting
--- for a person. Only the first blocks of the table are looked at: what is oldest
+-- for a person, nor dated by hand before 2000, which no purge deletes. Only the first blocks of the table are looked at: what is oldest
 -- is there, and a table of a hundred million rows is not read for this.
 -- Locks: nothing. Index: none, a TID range scan;
 -- dead_letters_consumer_id_message_id_idx and
@@ -17,6 +17,7 @@ SELECT
         WHERE o.ctid < '(8192,0)'
           AND o.consumer_id = $1
           AND o.processed_at < clock_timestamp() - $2::interval - interval '1 day'
+          AND o.processed_at >= '2000-01-01'
           AND o.outcome <> 4 -- stored
           AND NOT EXISTS (
               SELECT
