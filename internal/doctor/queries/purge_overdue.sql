@@ -1,7 +1,8 @@
 -- Whether consumer $1 has not purged for a day though there is what it could
 -- have purged: handled more than $2 and a day ago, and neither stored nor waiting
--- for a person, nor dated by hand before 2000, which no purge deletes. Only the first blocks of the table are looked at: what is oldest
--- is there, and a table of a hundred million rows is not read for this.
+-- for a person, nor dated by hand before 2000, which no purge deletes. Only the first
+-- blocks of the table are looked at: what is oldest is there, and a table of a hundred
+-- million rows is not read for this.
 -- Locks: nothing. Index: none, a TID range scan;
 -- dead_letters_consumer_id_message_id_idx and
 -- dead_letters_consumer_id_message_id_fingerprint_idx.
