@@ -65,3 +65,53 @@ func TestStore_SumsByHand(t *testing.T) {
 		require.EqualValues(t, math.MaxInt64, l.Count)
 	}
 }
+
+// Somebody has closed letters by hand, and said nothing of when. They are kept from
+// when a purge has seen them for as long as all others, and not for ever.
+func TestStore_PurgeClosedByHand(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	ids := []int64{
+		b.closed(t, 1, dlq.Open, 400), b.closed(t, 2, dlq.Resolved, 400), b.closed(t, 3, dlq.Discarded, 400),
+		b.closed(t, 4, dlq.Open, 400), b.closed(t, 5, dlq.Replaying, 400), b.closed(t, 6, dlq.Resolved, 40),
+	}
+	b.exec(t, `UPDATE semel.dead_letters SET state = CASE id WHEN $1 THEN 'discarded' ELSE state END, resolved_at = NULL WHERE id = ANY ($2)`, ids[0], ids[:3])
+	cfg := dlq.PurgeConfig{MaxAge: 30 * day, RedactAfter: 10 * day}
+
+	done, err := b.store.Purge(t.Context(), b.pool, cfg)
+	require.NoError(t, err)
+	require.Equal(t, dlq.Purged{Deleted: 1}, done)
+	require.Equal(t, []string{"whole", "whole", "whole", "whole", "whole", "gone"}, b.fates(t, ids...))
+
+	for _, later := range []struct {
+		days int
+		want []string
+	}{
+		{11, []string{"redacted", "redacted", "redacted", "whole", "whole"}},
+		{20, []string{"gone", "gone", "gone", "whole", "whole"}},
+	} {
+		b.exec(t, `UPDATE semel.dead_letters SET resolved_at = resolved_at - make_interval(days => $1)`, later.days)
+		_, err = b.store.Purge(t.Context(), b.pool, cfg)
+		require.NoError(t, err)
+		require.Equal(t, later.want, b.fates(t, ids[:5]...), later.days)
+	}
+}
+
+// Somebody has marked a letter as redacted with a time that is none. It has no payload
+// all the same, which must not be taken for an empty one.
+func TestStore_RedactedByHand(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	id := b.add(t, letter(dlq.Permanent, "a", 1))
+	require.Zero(t, b.load(t, id).RedactedAt)
+	for _, at := range []string{"infinity", "-infinity", "0001-01-01 00:00+00", "4713-01-01 BC", "20000-01-01"} {
+		b.exec(t, `UPDATE semel.dead_letters SET payload = NULL, redacted_at = $1::text::timestamptz`, at)
+
+		require.False(t, b.load(t, id).RedactedAt.IsZero(), at)
+		letters, err := b.store.List(t.Context(), b.pool, dlq.Filter{})
+		require.NoError(t, err)
+		require.False(t, letters[0].RedactedAt.IsZero(), at)
+	}
+}

@@ -1,6 +1,8 @@
 package dlq
 
 import (
+	"time"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -31,5 +33,8 @@ func decode(row pgx.CollectableRow) (Letter, error) {
 	l.Outcome = handler.Outcome(outcome.Int16)
 	l.FirstFailedAt, l.LastFailedAt = msgrow.UTC(firstFailed), msgrow.UTC(lastFailed)
 	l.CreatedAt, l.ResolvedAt, l.RedactedAt = msgrow.UTC(created), msgrow.UTC(resolved), msgrow.UTC(redactedAt)
+	if redactedAt.Valid && l.RedactedAt.IsZero() { // by hand: a time that is none, and still it is redacted
+		l.RedactedAt = time.Unix(0, 0).UTC()
+	}
 	return l, nil
 }

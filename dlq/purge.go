@@ -51,6 +51,9 @@ type Purged struct {
 // [PurgeConfig.Open] says otherwise. One that is being replayed, and one that
 // holds the only copy of a message of the inbox, stays in any case.
 //
+// One that somebody has closed by hand without a time counts as closed when a purge
+// comes by it.
+//
 // What processed_messages says of the message is left alone: copies of it are
 // duplicates for as long as that row is kept. A redacted letter cannot be
 // replayed.

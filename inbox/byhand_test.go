@@ -305,3 +305,27 @@ func TestRunNow_TimeTakenByHand(t *testing.T) {
 		require.Equal(t, 1, b.effects(t, id), id)
 	}
 }
+
+// Somebody has deleted the payload of a dead letter that is being replayed, and noted
+// that with a time that is none. What is left of its message is not handled.
+func TestWork_RedactedByHand(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	var mended atomic.Bool
+	in := b.inbox(t, dies(&mended), inbox.Config{Ordering: inbox.Strict})
+	_, err := in.Process(t.Context(), keyed("evt_1", "k"))
+	require.NoError(t, err)
+	mended.Store(true)
+	people, letter := inbox.NewStore(b.Schema), b.letters(t)[0].ID
+	require.NoError(t, people.Replay(t.Context(), b.Pool, letter, "ann"))
+	b.exec(t, `UPDATE dead_letters SET payload = NULL, redacted_at = 'infinity'`)
+
+	works(t, in)
+	require.Eventually(t, func() bool {
+		return b.count(t, `SELECT count(*) FROM inbox_messages WHERE lease_owner IS NULL AND cardinality(errors) > 0`) == 1
+	}, deadline, tick)
+	require.Zero(t, b.effects(t, "evt_1"))
+	b.exec(t, `DELETE FROM inbox_messages`)
+	require.ErrorIs(t, people.Replay(t.Context(), b.Pool, letter, "ann"), inbox.ErrRedacted)
+}

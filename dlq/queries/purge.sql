@@ -2,7 +2,8 @@
 -- values off those that were closed before $4 (NULL: none): at most $7 of them, of
 -- the blocks from $1 on and before $2, of consumer $6 (NULL: of all). $5 says that
 -- an open one counts as closed when it failed last. What is being replayed stays,
--- and so does what the inbox refers to: here is the only copy of that message.
+-- and so does what the inbox refers to: here is the only copy of that message. What
+-- somebody has closed by hand without saying when counts as closed now.
 -- Returns how many it found, and how many of them are deleted and redacted: others
 -- may have been faster.
 -- Locks: the rows it changes. Who has opened one again meanwhile has changed its
@@ -42,6 +43,14 @@ WITH old AS MATERIALIZED (
         AND (d.state IN ('resolved', 'discarded') OR ($5::bool AND d.state = 'open'))
         AND CASE d.state WHEN 'open' THEN d.last_failed_at ELSE d.resolved_at END < $4::timestamptz
     RETURNING 1
+), dated AS (
+    UPDATE semel.dead_letters AS d
+    SET resolved_at = clock_timestamp()
+    WHERE d.ctid >= $1
+        AND d.ctid < $2
+        AND d.state IN ('resolved', 'discarded')
+        AND d.resolved_at IS NULL
+        AND ($6::int IS NULL OR d.consumer_id = $6)
 )
 SELECT
     (SELECT count(*) FROM old),
