@@ -1,6 +1,10 @@
 package outbox_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,7 +74,7 @@ func TestRelay_ParkedByHand(t *testing.T) {
 
 	b := setup(t)
 	b.write(t, order("parked", 1))
-	b.exec(t, `UPDATE semel.outbox SET next_attempt_at = 'infinity', created_at = '-infinity'`)
+	b.exec(t, `UPDATE semel.outbox SET next_attempt_at = 'infinity', created_at = '0001-01-01Z'`)
 	b.write(t, order("parked", 2), order("free", 1))
 	p := &recorder{ordered: true}
 	b.relay(t, p, outbox.RelayConfig{})
@@ -84,6 +88,173 @@ func TestRelay_ParkedByHand(t *testing.T) {
 	records, err := outbox.NewStore(b.Schema).List(t.Context(), b.Pool, outbox.Filter{State: outbox.StateWaiting})
 	require.NoError(t, err)
 	require.Len(t, records, 1)
+	require.Greater(t, status.Total().Oldest, time.Duration(0))
 	b.exec(t, `UPDATE semel.outbox SET next_attempt_at = '-infinity' WHERE aggregateid = 'parked' AND version = 1`)
 	b.awaitPublished(t, 3)
+}
+
+// What stands before a parked event goes out, what stands behind it waits: until it is
+// discarded, and also where it is due while the ones before it are still on their way.
+func TestRelay_ParkedAmongOthers(t *testing.T) {
+	t.Parallel()
+
+	for _, end := range []string{`next_attempt_at = '-infinity'`, `next_attempt_at = NULL`, `discarded_at = now()`} {
+		b := setup(t)
+		b.write(t, order("a", 1), order("a", 2), order("a", 3), order("a", 4))
+		b.exec(t, `UPDATE semel.outbox SET next_attempt_at = 'infinity' WHERE version = 3`)
+		p := &recorder{ordered: true}
+		b.relay(t, p, outbox.RelayConfig{})
+
+		b.awaitPublished(t, 2)
+		b.exec(t, `UPDATE semel.outbox SET `+end+` WHERE version = 3`)
+
+		want := []int64{1, 2, 3, 4}
+		if strings.HasPrefix(end, "discarded") {
+			want = []int64{1, 2, 4}
+		}
+		b.awaitPublished(t, len(want))
+		var got []int64
+		for _, m := range p.messages() {
+			got = append(got, m.Version)
+		}
+		require.Equal(t, want, got, "PROMISE BROKEN: reordered, %s", end)
+	}
+}
+
+// One aggregate has more parked events than a relay reads at once. It does not hide that
+// others are held back too: their second events would go out before their first ones.
+func TestRelay_ManyParkedOfOneAggregate(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.exec(t, `INSERT INTO semel.outbox (id, aggregatetype, aggregateid, type, next_attempt_at)
+		SELECT gen_random_uuid(), 'order', 'parked', 'OrderPaid', 'infinity' FROM generate_series(1, 100)`)
+	const others = 4
+	for n := range others {
+		id := fmt.Sprint("other", n)
+		b.write(t, order(id, 1), order(id, 2))
+	}
+	b.exec(t, `UPDATE semel.outbox SET next_attempt_at = now() + interval '1 s' WHERE version = 1`)
+	p := &recorder{ordered: true}
+	b.relay(t, p, outbox.RelayConfig{MaxBlocked: 10})
+
+	b.awaitPublished(t, 2*others)
+	requireOrder(t, p.messages(), 2*others)
+}
+
+// More aggregates are held back than a relay may know of. It publishes nothing new until
+// it knows all of them.
+func TestRelay_MoreHeldBackThanItKnows(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	const aggregates = 40
+	for n := range aggregates {
+		b.write(t, order(fmt.Sprint(n), 1), order(fmt.Sprint(n), 2))
+	}
+	b.exec(t, `UPDATE semel.outbox SET next_attempt_at = now() WHERE version = 1`)
+	p := &recorder{ordered: true}
+	b.relay(t, p, outbox.RelayConfig{MaxBlocked: 5})
+
+	b.awaitPublished(t, 2*aggregates)
+	requireOrder(t, p.messages(), 2*aggregates)
+}
+
+// A failed attempt that cannot be noted, for what somebody's trigger says, keeps no other
+// failure from being noted; and numbers at their end fail nothing.
+func TestRelay_FailureThatCannotBeNoted(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.write(t, order("refused", 1), order("most attempts", 1), order("negative", 1), order("late", 1), order("early", 1), order("plain", 1))
+	b.exec(t, `
+		UPDATE semel.outbox SET
+			attempts = CASE aggregateid WHEN 'most attempts' THEN 2147483647 WHEN 'negative' THEN -2147483648 ELSE 0 END,
+			lease_attempts = CASE aggregateid WHEN 'most attempts' THEN 2147483647 WHEN 'negative' THEN -2147483648 ELSE 0 END,
+			first_failed_at = CASE aggregateid WHEN 'late' THEN '294276-12-31Z'::timestamptz WHEN 'early' THEN '-infinity' END,
+			lease_epoch = 1`)
+	b.exec(t, `
+		CREATE FUNCTION semel.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
+		CREATE TRIGGER refuse BEFORE UPDATE ON semel.outbox FOR EACH ROW WHEN (new.aggregateid = 'refused') EXECUTE FUNCTION semel.refuse()`)
+	relay := b.relay(t, &recorder{ordered: true, answer: func(context.Context, *handler.Message) error {
+		return errors.New("no")
+	}}, quick())
+
+	noted := func() int {
+		return query[int](t, b, `SELECT count(*)::int FROM semel.outbox WHERE last_error IS NOT NULL`)
+	}
+	require.Eventually(t, func() bool { return noted() == 5 }, deadline, tick)
+	b.exec(t, `DROP TRIGGER refuse ON semel.outbox`)
+	require.Eventually(t, func() bool { return noted() == 6 }, deadline, tick)
+	relay.stop()
+	require.Equal(t, "quarantined", query[string](t, b, `SELECT state FROM semel.events WHERE aggregateid = 'early'`))
+}
+
+// A publisher that writes to a message harms nobody's row.
+func TestRelay_PublisherWritesToTheMessage(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.write(t, order("a", 1))
+	relay := b.relay(t, &recorder{ordered: true, answer: func(_ context.Context, msg *handler.Message) error {
+		msg.ID = "changed"
+		return handler.Permanent(errors.New("no"))
+	}}, quick())
+
+	require.Eventually(t, func() bool { return relay.Stats().Kinds["order"].Quarantined == 1 }, deadline, tick)
+	b.awaitStates(t, "a", "quarantined")
+}
+
+// Somebody has set the epochs of the leases back, made a dead relay and its lease live
+// for ever, and added a lease that has no shards.
+func TestRelay_LeasesByHand(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.exec(t, `
+		UPDATE semel.relay_leases SET epoch = -1;
+		INSERT INTO semel.relays (id, name, alive_until, started_at) VALUES ('00000000-0000-7000-8000-000000000001', 'dead', 'infinity', '-infinity');
+		UPDATE semel.relay_leases SET owner = '00000000-0000-7000-8000-000000000002', expires_at = 'infinity' WHERE lo = 0;
+		INSERT INTO semel.relay_leases (lo, hi) VALUES (256, 511), (-4, -1)`)
+	status, err := outbox.NewStore(b.Schema).Status(t.Context(), b.Pool)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, status.UnownedShards, 256)
+	cfg := quick()
+	cfg.Lease = 3 * time.Second
+	relay := b.relay(t, &recorder{ordered: true}, cfg)
+	require.Eventually(t, func() bool {
+		return query[int](t, b, `SELECT count(*)::int FROM semel.relay_leases WHERE owner IN (SELECT id FROM semel.relays)`) == 64
+	}, deadline, tick)
+
+	b.exec(t, `UPDATE semel.relay_leases SET epoch = 0`)
+	b.exec(t, `UPDATE semel.relay_leases SET owner = (SELECT id FROM semel.relays) WHERE lo = 256 OR lo = -4`)
+	const events = 100
+	for n := range events {
+		b.write(t, order(fmt.Sprint(n), 1))
+	}
+
+	b.awaitPublished(t, events)
+	relay.stop()
+}
+
+// The tables were restored, or replicated, without their sequences. A relay says so: it
+// would not see what stands beyond them.
+func TestRelay_SequenceBehind(t *testing.T) {
+	t.Parallel()
+
+	b := setup(t)
+	b.write(t, order("a", 1), order("a", 2))
+	b.exec(t, `SELECT setval('outbox_seq_seq', 1)`)
+	relay, err := outbox.NewRelay(b.Pool, &recorder{}, outbox.RelayConfig{Schema: b.Schema})
+	require.NoError(t, err)
+
+	err = relay.Run(t.Context())
+
+	require.ErrorContains(t, err, "the sequence of the outbox stands at 1, and an event with seq 2 waits")
+	_, repair, found := strings.Cut(err.Error(), "and run ")
+	require.True(t, found)
+	b.exec(t, repair)
+	p := &recorder{ordered: true}
+	b.relay(t, p, outbox.RelayConfig{})
+	b.awaitPublished(t, 2)
 }

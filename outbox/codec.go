@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/semel-go/semel/handler"
 	"github.com/semel-go/semel/internal/jitter"
 	"github.com/semel-go/semel/internal/msgrow"
 )
@@ -33,7 +34,7 @@ func (r *relayRun) decode(ctx context.Context, e *event) error {
 	}
 	msg := *e.msg
 	msg.Payload = payload
-	e.msg, e.stored = &msg, msgrow.Payload{}
+	e.msg, e.stored, e.own = &msg, msgrow.Payload{}, handler.Message{}
 	return nil
 }
 

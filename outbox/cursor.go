@@ -55,13 +55,34 @@ func (r *reader) cursors(now time.Time) []*cursor {
 	var cursors []*cursor
 	for _, l := range r.lanes {
 		if r.hungry(l, now) && !now.Before(l.gait.due) {
-			cursors = append(cursors, &cursor{lane: l, limit: r.laneRoom() - len(l.queue), gait: &l.gait})
+			cursors = append(cursors, &cursor{lane: l, limit: r.room(r.laneRoom() - len(l.queue)), gait: &l.gait})
 		}
 	}
 	if now.Before(r.pack.due) && r.anyAlone() {
 		return cursors
 	}
-	return append(cursors, &cursor{limit: max(r.cfg.Batch, r.laneRoom()-len(r.inMind)), gait: &r.pack})
+	return append(cursors, &cursor{limit: r.room(max(r.cfg.Batch, r.laneRoom()-len(r.inMind))), gait: &r.pack})
+}
+
+// room is how many events a read asks for. What it has no room for the database has
+// sent in vain: where events are large the next one asks for fewer.
+func (r *reader) room(limit int) int {
+	if r.few > 0 {
+		return min(limit, r.few)
+	}
+	return limit
+}
+
+// learn takes in whether a read had room for all events that it asked for.
+func (r *reader) learn(events []*event, limit int) {
+	switch n := len(events); {
+	case n > 0 && events[n-1].cut:
+		r.few = n
+	case r.few > 0 && n == limit:
+		if r.few *= 2; r.few >= r.laneRoom() {
+			r.few = 0
+		}
+	}
 }
 
 // hungry reports whether a lane that goes alone takes events now. It is called

@@ -69,7 +69,7 @@ func (r *relayRun) startLanes() {
 // its later events may before this one has been read again. It is called with mu
 // held.
 func (r *relayRun) wanted(seq int64, a aggregate, alone *lane) bool {
-	if r.stopped || r.restart || r.blocked[a] != nil || seq <= r.top && r.inMind[seq] != nil {
+	if r.stopped || r.restart || r.holds(a, seq) || seq <= r.top && r.inMind[seq] != nil {
 		return false
 	}
 	l := r.lane(a.kind)

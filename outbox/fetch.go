@@ -33,6 +33,7 @@ func (r *reader) readSpan(ctx context.Context, c *cursor, s span, p *plan) (read
 	if err != nil {
 		return reading{}, err
 	}
+	r.learn(rows, c.limit)
 	got := reading{more: len(rows) == c.limit}
 	if len(rows) > 0 {
 		got.last = rows[len(rows)-1].seq
@@ -181,6 +182,9 @@ func (f *eventRow) scan(rows pgx.Rows) error {
 // event makes an event of the row.
 func (f *eventRow) event(text [][]byte, words words) *event {
 	e := &event{seq: f.seq, id: f.id, lo: leaseOf(f.shard), attempts: f.attempts, size: len(f.payload)}
+	for _, value := range f.values {
+		e.size += len(value)
+	}
 	e.aggregate = aggregate{words.text(text[kindColumn]), string(text[aggregateColumn])}
 	stored, names, values, tags := msgrow.Unmark(f.names, f.values, string(text[tagsColumn]))
 	if stored.Encoded {
@@ -210,12 +214,16 @@ func (f *eventRow) event(text [][]byte, words words) *event {
 // words are texts that come again and again, each kept once.
 type words map[string]string
 
-// maxWords bounds them: somebody may have a type for each event.
-const maxWords = 1000
+// maxWords and maxWord, in bytes, bound them: somebody may have a type for each event,
+// or a very long one.
+const (
+	maxWords = 1000
+	maxWord  = 255
+)
 
 func (w words) text(raw []byte) string {
-	if len(raw) == 0 {
-		return ""
+	if len(raw) > maxWord {
+		return string(raw)
 	}
 	word, ok := w[string(raw)]
 	if !ok {

@@ -145,7 +145,7 @@ func (r *relayRun) sendable(e *event, now time.Time) bool {
 		r.restart = true // should the shard be ours again
 		return false
 	}
-	return e.retry || r.blocked[e.aggregate] == nil
+	return e.retry || !r.holds(e.aggregate, e.seq)
 }
 
 // shorten replaces the queue of a lane by what is left of it, and tells the

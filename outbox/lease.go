@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -27,24 +26,10 @@ type lease struct {
 	loaded  bool      // what holds its aggregates back is known
 }
 
-// byLease is something of each lease, by its first shard; the zero value is none.
-// Each event is looked up in it several times: a map is too slow.
-type byLease[T comparable] [leases]T
-
-func (b *byLease[T]) at(lo int16) T { return b[lo/shardsOfLease] }
-
-func (b *byLease[T]) put(lo int16, v T) { b[lo/shardsOfLease] = v }
-
-// all may be changed while it is walked through.
-func (b *byLease[T]) all() iter.Seq2[int16, T] {
-	return func(yield func(int16, T) bool) {
-		var none T
-		for i, v := range b {
-			if v != none && !yield(int16(i*shardsOfLease), v) { //nolint:gosec // below 256
-				return
-			}
-		}
-	}
+// readable reports whether events under the lease are read now, and sent. There may
+// be no lease.
+func (l *lease) readable(now time.Time) bool {
+	return l != nil && l.loaded && !l.leaving && before(now, l.until)
 }
 
 // leaseOf is the first shard of a shard's range.
@@ -267,7 +252,9 @@ func (r *relayRun) leases(ctx context.Context, sql string, args ...any) (map[int
 	var lo int16
 	var epoch int64
 	_, err = pgx.ForEachRow(rows, []any{&lo, &epoch}, func() error {
-		got[lo] = epoch
+		if lo >= 0 && lo < shards && lo == leaseOf(lo) { // any other was made by hand, and has no shards
+			got[lo] = epoch
+		}
 		return nil
 	})
 	return got, err

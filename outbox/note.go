@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/internal/jitter"
@@ -126,33 +128,50 @@ func (r *relayRun) noteAll(results []result) error {
 			return err
 		}
 	}
+	var refused error
 	for i := range results {
 		if res := &results[i]; res.err != nil && !res.event.noted {
-			if err := r.noteFailed(res); err != nil {
+			err := r.noteFailed(res)
+			if err != nil && !isRefusal(err) {
 				return err
 			}
+			refused = cmp.Or(refused, err)
 		}
 	}
-	return nil
+	return refused
+}
+
+// isRefusal reports whether the database took part and said no: what is wrong is this
+// one row, and others are noted all the same.
+func isRefusal(err error) bool {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.Code[:2] {
+	case "22", "23", "P0": // what is in it, a constraint, somebody's trigger
+		return true
+	}
+	return false
 }
 
 func (r *relayRun) notePublished(events []*event) error {
 	ids := make([]*pgtype.UUID, len(events)) // encoded as they are; any other type goes through text
-	var under byLease[int64]
+	var los []int16
+	var epochs []int64
+	var first byLease[*event]
 	for i, e := range events {
-		if epoch := under.at(e.lo); epoch != 0 && epoch != e.epoch { // the lease was lost and taken anew between the two
+		switch f := first.at(e.lo); {
+		case f == nil:
+			first.put(e.lo, e)
+			los, epochs = append(los, e.lo), append(epochs, e.epoch)
+		case f.epoch != e.epoch: // the lease was lost and taken anew between the two
 			if err := r.notePublished(events[:i]); err != nil {
 				return err
 			}
 			return r.notePublished(events[i:])
 		}
-		under.put(e.lo, e.epoch)
 		ids[i] = &e.id
-	}
-	var los []int16
-	var epochs []int64
-	for lo, epoch := range under.all() {
-		los, epochs = append(los, lo), append(epochs, epoch)
 	}
 	sql := r.q.mark
 	if r.cfg.Done == Delete {
@@ -204,7 +223,7 @@ func (r *relayRun) noteFailed(res *result) error {
 	defer r.failing.Unlock()
 	var quarantined bool
 	var attempts, inLease int
-	err := r.pool.QueryRow(ctx, r.q.fail, e.msg.ID, r.id, e.epoch, storable(describe(res.err)), res.permanent, res.delay, r.cfg.MaxAge).
+	err := r.pool.QueryRow(ctx, r.q.fail, &e.id, r.id, e.epoch, storable(describe(res.err)), res.permanent, res.delay, r.cfg.MaxAge).
 		Scan(&quarantined, &attempts, &inLease)
 	gone := errors.Is(err, pgx.ErrNoRows) // published or discarded by others, or not ours any more
 	if err != nil && !gone {

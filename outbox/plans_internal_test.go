@@ -46,7 +46,7 @@ func TestPlans_BesidePublishedRows(t *testing.T) {
 		{"ReadAll", q.read, `0, 0, 255, 100, 1000000000`, "outbox_ready_idx"},
 		{"Scan", q.scan, `0, 0, 255, 1000, 1000000000`, "outbox_ready_idx"},
 		{"Load", q.load, ids, "outbox_pkey"},
-		{"Blocked", q.blocked, `0, 255, 1001, true`, "outbox_blocked_idx"},
+		{"Blocked", q.blocked, `0, 255, 1001, true, -1, 0`, "outbox_blocked_idx"},
 		{"Mark", q.mark, ids + `, '{0}', '{1}', ` + owner, "outbox_pkey"},
 		{"Remove", q.remove, ids + `, '{0}', '{1}', ` + owner, "outbox_pkey"},
 		{"Fail", q.fail, `'ffffffff-0000-0000-0000-000000000001', ` + owner + `, 1, 'no', false, '1 s', '1 h'`, "outbox_pkey"},

@@ -8,11 +8,13 @@ import (
 
 // relayQueries are the statements of a relay.
 type relayQueries struct {
-	horizon, read, scan, load, blocked, mark, remove, fail  string
-	announce, members, bury, leave, renew, acquire, release string
+	sequence, horizon, read, scan, load, blocked, mark, remove, fail string
+	announce, members, bury, leave, renew, acquire, release          string
 }
 
 var (
+	//go:embed queries/sequence.sql
+	sequenceSQL string
 	//go:embed queries/horizon.sql
 	horizonSQL string
 	//go:embed queries/scan.sql
@@ -44,7 +46,7 @@ var (
 func newRelayQueries(schemaName string) *relayQueries {
 	q := func(sql string) string { return schema.Qualify(sql, schemaName) }
 	return &relayQueries{
-		horizon: q(horizonSQL), read: q(readSQL), scan: q(scanSQL), load: q(loadSQL), blocked: q(blockedSQL),
+		sequence: q(sequenceSQL), horizon: q(horizonSQL), read: q(readSQL), scan: q(scanSQL), load: q(loadSQL), blocked: q(blockedSQL),
 		mark: q(markSQL), remove: q(removeSQL), fail: q(failSQL),
 		announce: q(announceSQL), members: q(membersSQL), bury: q(burySQL), leave: q(leaveSQL),
 		renew: q(renewSQL), acquire: q(acquireSQL), release: q(releaseSQL),

@@ -26,7 +26,7 @@ const (
 
 	// maxRead is how many bytes of payloads one read keeps at most, and maxBytes
 	// how many a relay has in memory before it reads no more.
-	maxRead  = 16 << 20
+	maxRead  = 8 << 20
 	maxBytes = 64 << 20
 
 	// quickPoll is the rest after something was found; it doubles up to Poll.
@@ -50,7 +50,10 @@ type reader struct {
 	before  []span        // what was read last
 	pack    gait          // of the lanes that are read together
 	crowded bool          // too many aggregates are held back
+	unknown bool          // and nobody knows which: there are more than were read
 	blocks  time.Time     // when what holds aggregates back was last read whole
+	lull    time.Duration // until that is read again
+	few     int           // how many events a read had room for; 0: as many as it may take
 	pass    time.Time     // when the reader last began at seq 0 again
 	from    int64         // where it was then
 	back    bool          // it is there again
@@ -186,6 +189,7 @@ func (r *reader) prepare() *plan {
 	p := &plan{back: nothing, rest: r.cfg.Poll}
 	now := time.Now()
 	until := func(t time.Time) { p.rest = max(min(p.rest, t.Sub(now)), time.Millisecond) }
+	due := make(map[aggregate]pgtype.UUID)
 	for a, b := range r.blocked {
 		switch {
 		case b.due.IsZero() || b.unsaved || r.inMind[b.seq] != nil:
@@ -193,10 +197,12 @@ func (r *reader) prepare() *plan {
 			until(b.due)
 		case b.passing:
 			r.unblockNow(a)
+		case !r.held.at(b.lo).readable(now): // its next owner tries it
 		case r.lanes[a.kind] == nil || !r.lanes[a.kind].waits(now):
-			p.due = append(p.due, b.id)
+			due[a] = b.id
 		}
 	}
+	p.due = r.first(due)
 	for _, l := range r.lanes {
 		if l.waits(now) {
 			until(l.until)
@@ -206,7 +212,7 @@ func (r *reader) prepare() *plan {
 		r.pass, r.from, r.back = now, r.floor, false
 		r.floor = 0
 	}
-	p.spans = r.spans(func(l *lease) bool { return l.loaded && !l.leaving && before(now, l.until) })
+	p.spans = r.spans(func(l *lease) bool { return l.readable(now) })
 	if r.restart || !slices.Equal(p.spans, r.before) { // how far they are counts for the shards it was reached with
 		r.restart, r.before = false, p.spans
 		r.goBack(0)

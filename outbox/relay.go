@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -79,7 +81,8 @@ func (r *Relay) Wake() {
 //
 // While the database or the broker is away it waits, and says so in the log;
 // no attempt is spent. Run returns an error when it cannot start: the tables
-// are missing, are of another version, or may not be used.
+// are missing, are of another version, or may not be used, or the database was
+// restored without its sequences.
 func (r *Relay) Run(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -126,7 +129,26 @@ func (r *Relay) check(ctx context.Context) error {
 	if err := schema.Check(ctx, r.pool, r.cfg.Schema); err != nil {
 		return err
 	}
-	return schema.CheckAccess(ctx, r.pool, r.cfg.Schema, schema.Relay)
+	if err := schema.CheckAccess(ctx, r.pool, r.cfg.Schema, schema.Relay); err != nil {
+		return err
+	}
+	return r.checkSequence(ctx)
+}
+
+// checkSequence finds a database that was restored, or replicated, without its
+// sequences: events beyond them would not be seen, and new ones of their aggregates
+// would go first.
+func (r *Relay) checkSequence(ctx context.Context) error {
+	var drawn, highest int64
+	if err := r.pool.QueryRow(ctx, r.q.sequence).Scan(&drawn, &highest); err != nil {
+		return fmt.Errorf("look at the sequence of the outbox: %w", err)
+	}
+	if highest <= drawn {
+		return nil
+	}
+	in := cmp.Or(r.cfg.Schema, schema.Default)
+	return fmt.Errorf("the sequence of the outbox stands at %d, and an event with seq %d waits: stop who writes events, and run SELECT setval('%s', (SELECT max(seq) FROM %s))",
+		drawn, highest, pgx.Identifier{in, "outbox_seq_seq"}.Sanitize(), pgx.Identifier{in, "outbox"}.Sanitize())
 }
 
 // relayRun is one Run of a relay.
@@ -177,7 +199,7 @@ type event struct {
 	retry     bool           // it is the head of a blocked aggregate, and due
 	cut       bool           // the read ended here: it had enough bytes
 	noted     bool           // its result is in the database, guarded by mu
-	size      int            // of the payload in its row
+	size      int            // of its payload and headers as they are stored
 	stored    msgrow.Payload // how it is encoded; zero once msg has it decoded
 	msg       *handler.Message
 	own       handler.Message // what msg points to, unless it was decoded

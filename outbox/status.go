@@ -7,6 +7,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/internal/msgrow"
 )
 
 // maxCounted bounds what a status costs when very much is pending.
@@ -103,8 +106,9 @@ func (s Store) status(ctx context.Context, q querier) (*Status, error) {
 	st.Relays, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (RelayStatus, error) {
 		var r RelayStatus
 		var id uuid.UUID
-		err := row.Scan(&id, &r.Name, &r.StartedAt, &r.Shards)
-		r.ID, r.StartedAt = id.String(), r.StartedAt.UTC()
+		var started pgtype.Timestamptz
+		err := row.Scan(&id, &r.Name, &started, &r.Shards)
+		r.ID, r.StartedAt = id.String(), msgrow.UTC(started)
 		return r, err
 	})
 	if err != nil {

@@ -4,7 +4,7 @@
 -- Locks: the row of the event, and then the lease, so that the next owner knows of
 -- it before it reads. Index: outbox_pkey.
 WITH mine AS MATERIALIZED (
-    SELECT o.id, $5::boolean OR coalesce(o.first_failed_at, clock_timestamp()) + $7::interval < clock_timestamp() + $6::interval AS given_up
+    SELECT o.id, $5::boolean OR least(o.first_failed_at, clock_timestamp()) + $7::interval < clock_timestamp() + $6::interval AS given_up
     FROM semel.outbox AS o
     JOIN semel.relay_leases AS l ON l.lo = (o.shard & 252::smallint)
     WHERE o.id = $1
@@ -16,10 +16,10 @@ WITH mine AS MATERIALIZED (
     FOR SHARE OF l
 )
 UPDATE semel.outbox AS o
-SET attempts = o.attempts + 1,
-    lease_attempts = CASE WHEN o.lease_epoch = $3 THEN o.lease_attempts + 1 ELSE 1 END,
+SET attempts = least(o.attempts, 2147483646) + 1,
+    lease_attempts = CASE WHEN o.lease_epoch = $3 THEN least(o.lease_attempts, 2147483646) + 1 ELSE 1 END,
     lease_epoch = $3,
-    first_failed_at = coalesce(o.first_failed_at, clock_timestamp()),
+    first_failed_at = least(o.first_failed_at, clock_timestamp()),
     last_error = $4,
     next_attempt_at = CASE WHEN NOT mine.given_up THEN clock_timestamp() + $6::interval END,
     quarantined_at = CASE WHEN mine.given_up THEN clock_timestamp() END

@@ -6,7 +6,7 @@ SELECT
     count(*) FILTER (WHERE o.state = 'pending'),
     count(*) FILTER (WHERE o.state = 'waiting'),
     count(*) FILTER (WHERE o.state = 'quarantined'),
-    coalesce(greatest(extract(epoch FROM clock_timestamp() - min(o.created_at) FILTER (WHERE o.state <> 'quarantined' AND isfinite(o.created_at))), 0), 0)::float8
+    coalesce(least(greatest(extract(epoch FROM clock_timestamp() - min(o.created_at) FILTER (WHERE o.state <> 'quarantined' AND isfinite(o.created_at))), 0), 9e9), 0)::float8
 FROM (
     (
         SELECT p.aggregatetype, p.created_at, 'pending' AS state

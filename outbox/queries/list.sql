@@ -13,6 +13,6 @@ WHERE (
 )
   AND ($1::text = '' OR o.aggregatetype = $1)
   AND ($2::text = '' OR o.aggregateid = $2)
-  AND o.created_at <= clock_timestamp() - $3::interval
+  AND ($3::interval = interval '0' OR o.created_at <= clock_timestamp() - $3)
 ORDER BY o.id DESC
 LIMIT $4

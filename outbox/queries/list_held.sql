@@ -13,6 +13,6 @@ WHERE o.published_at IS NULL
   AND (o.quarantined_at IS NOT NULL) = $5
   AND ($1::text = '' OR o.aggregatetype = $1)
   AND ($2::text = '' OR o.aggregateid = $2)
-  AND o.created_at <= clock_timestamp() - $3::interval
+  AND ($3::interval = interval '0' OR o.created_at <= clock_timestamp() - $3)
 ORDER BY o.seq
 LIMIT $4
