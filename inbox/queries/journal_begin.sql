@@ -4,6 +4,6 @@
 INSERT INTO semel.attempt_journal AS j (consumer_id, message_id)
 VALUES ($1, $2)
 ON CONFLICT (consumer_id, message_id) DO UPDATE
-SET attempts = least(j.attempts, 2147483646) + 1,
+SET attempts = j.attempts + 1,
     started_at = clock_timestamp()
 RETURNING attempts
