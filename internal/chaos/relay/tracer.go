@@ -52,7 +52,7 @@ func (t tracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.Trace
 		if !strings.Contains(s.SQL, "-- Notes what a broker has confirmed") {
 			continue
 		}
-		ids, ok := s.Arguments[0].([]pgtype.UUID)
+		ids, ok := s.Arguments[0].([]*pgtype.UUID)
 		if !ok {
 			panic(fmt.Sprintf("the ids of queries/mark.sql are %T: this program must learn them", s.Arguments[0]))
 		}
