@@ -70,7 +70,7 @@ func TestSizing(t *testing.T) {
 		require.InDelta(t, most, number(t, cells[4]), 0, cells)
 		require.Greater(t, most, 2*rate, "a relay that was away must catch up")
 	}
-	for name, rate := range map[string]string{"outbox.write.vs_insert": "[semel 4121/s", "relay.amqp.vs_parts": "[relays 10012/s", "relay.hot_key.amqp": "[hot 1446/s"} {
+	for name, rate := range map[string]string{"outbox.write.vs_insert": "[semel 8236/s", "relay.amqp.vs_parts": "[relays 13965/s", "relay.hot_key.amqp": "[hot 2098/s"} {
 		require.Contains(t, details[name], rate)
 		_, figure, _ := strings.Cut(strings.TrimSuffix(rate, "/s"), " ")
 		require.Contains(t, batches, thousands(number(t, figure)))
