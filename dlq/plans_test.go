@@ -82,7 +82,7 @@ func TestPlans_AtManyRows(t *testing.T) {
 
 			require.NotContains(t, plan, scan)
 			require.Contains(t, plan, "Tid Range Scan on "+b.schema+".dead_letters")
-			require.Equal(t, 2, strings.Count(plan, "Tid Scan on "+b.schema+".dead_letters"), "deletes and redacts by place")
+			require.Equal(t, 3, strings.Count(plan, "Tid Scan on "+b.schema+".dead_letters"), "deletes, redacts and dates by place")
 		})
 	}
 

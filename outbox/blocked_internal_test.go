@@ -58,26 +58,43 @@ func TestPrepare_HeadsThatMustWait(t *testing.T) {
 	require.Len(t, rd.prepare().due, 1)
 }
 
+// A backlog that is held back is passed over without its payloads, also where they are so
+// large that a read has room for few: else what was written behind it would wait for it.
+func TestIsSparse(t *testing.T) {
+	t.Parallel()
+
+	rd := &reader{relayRun: &relayRun{Relay: &Relay{cfg: RelayConfig{Batch: 100}}}}
+	require.True(t, rd.isSparse(reading{heldBack: 50, taken: 49}))
+	require.False(t, rd.isSparse(reading{heldBack: 49}), "so few cost nothing")
+	require.True(t, rd.isSparse(reading{heldBack: 8, cut: true}))
+	require.False(t, rd.isSparse(reading{heldBack: 8, taken: 8, cut: true}))
+}
+
 // Where events are so large that a read had no room for all it asked for, the next one
 // asks for fewer, and then for more again.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 
 	rd := &reader{relayRun: &relayRun{Relay: &Relay{cfg: RelayConfig{Batch: 100}, ordered: true}}}
-	require.Equal(t, 400, rd.room(400))
-
-	rd.learn([]*event{{}, {}, {cut: true}}, 400)
-	require.Equal(t, 3, rd.room(400))
-	rd.learn([]*event{{}, {}}, 3)
-	require.Equal(t, 3, rd.room(400), "it found no more")
-	rd.learn([]*event{{}, {}, {}}, 3)
-	require.Equal(t, 6, rd.room(400))
-	for range 8 {
-		events := make([]*event, rd.room(400))
+	c := &cursor{gait: &gait{}}
+	read := func(n int, cut bool) {
+		c.limit = c.gait.room(400)
+		events := make([]*event, n)
 		for i := range events {
-			events[i] = &event{}
+			events[i] = &event{cut: cut && i == n-1}
 		}
-		rd.learn(events, len(events))
+		require.Equal(t, cut, rd.learn(c, events))
 	}
-	require.Equal(t, 400, rd.room(400))
+	require.Equal(t, 400, c.gait.room(400))
+
+	read(3, true)
+	require.Equal(t, 3, c.gait.room(400))
+	read(2, false)
+	require.Equal(t, 3, c.gait.room(400), "it found no more")
+	read(3, false)
+	require.Equal(t, 6, c.gait.room(400))
+	for range 8 {
+		read(c.gait.room(400), false)
+	}
+	require.Equal(t, 400, c.gait.room(400))
 }

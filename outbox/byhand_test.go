@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -257,4 +258,77 @@ func TestRelay_SequenceBehind(t *testing.T) {
 	p := &recorder{ordered: true}
 	b.relay(t, p, outbox.RelayConfig{})
 	b.awaitPublished(t, 2)
+}
+
+// Somebody looks at two events in a transaction and goes to lunch. No other waits for that
+// to be noted, whether it was published or failed, and none is published twice.
+func TestRelay_LockedByHand(t *testing.T) {
+	t.Parallel()
+
+	for _, done := range []outbox.Done{outbox.Mark, outbox.Delete} {
+		b := setup(t)
+		const free = 50
+		b.write(t, order("good locked", 1), order("bad locked", 1))
+		for n := range free {
+			b.write(t, order(fmt.Sprint("good", n), 1), order(fmt.Sprint("bad", n), 1))
+		}
+		lunch := b.begin(t)
+		_, err := lunch.Exec(t.Context(), `SELECT FROM outbox WHERE aggregateid LIKE '% locked' FOR UPDATE`)
+		require.NoError(t, err)
+		p := &recorder{ordered: true, answer: func(_ context.Context, msg *handler.Message) error {
+			if strings.HasPrefix(string(msg.Key), "bad") {
+				return handler.Permanent(errors.New("no"))
+			}
+			return nil
+		}}
+		cfg := quick()
+		cfg.Done, cfg.StatementTimeout = done, 2*deadline // nothing may wait for as long
+		relay := b.relay(t, p, cfg)
+		noted := func(good, bad int64) func() bool {
+			return func() bool {
+				k := relay.Stats().Kinds["order"]
+				return k.Sent == good && k.Quarantined == bad
+			}
+		}
+
+		require.Eventually(t, noted(free, free), deadline, tick)
+		require.NoError(t, lunch.Rollback(t.Context()))
+		require.Eventually(t, noted(free+1, free+1), deadline, tick)
+		relay.stop()
+		require.Len(t, p.messages(), free+1)
+		require.Zero(t, relay.Stats().Stale)
+	}
+}
+
+// An event is locked by hand, and its shards are to go to another relay. They go: the
+// next owner publishes it once more, under its id, sooner than everything behind it waits.
+func TestRelay_LockedByHandWhileItsShardsMove(t *testing.T) {
+	t.Parallel()
+
+	for _, answer := range []error{nil, errNo} {
+		b := setup(t)
+		// The second relay gets the upper half of the shards.
+		id := query[string](t, b, `SELECT n::text FROM generate_series(1, 1000) AS n WHERE shard('order', n::text) >= 128 LIMIT 1`)
+		b.write(t, order(id, 1))
+		lunch := b.begin(t)
+		_, err := lunch.Exec(t.Context(), `SELECT FROM outbox FOR UPDATE`)
+		require.NoError(t, err)
+		var asked atomic.Int64
+		first := b.relay(t, &recorder{ordered: true, answer: func(context.Context, *handler.Message) error {
+			asked.Add(1)
+			return answer
+		}}, quick())
+		require.Eventually(t, func() bool { return asked.Load() > 0 }, deadline, tick)
+
+		second := b.relay(t, &recorder{ordered: true}, quick())
+
+		require.Eventually(t, func() bool {
+			return query[bool](t, b, `SELECT count(*) = 2 AND max(n) = 32 FROM (SELECT count(*) AS n FROM relay_leases GROUP BY owner) AS o`)
+		}, deadline, tick, "the relays share the shards")
+		require.EqualValues(t, 1, first.Stats().Stale)
+		require.NoError(t, lunch.Rollback(t.Context()))
+		require.Eventually(t, func() bool { return second.Stats().Kinds["order"].Sent == 1 }, deadline, tick)
+		first.stop()
+		second.stop()
+	}
 }

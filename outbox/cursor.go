@@ -19,6 +19,7 @@ type cursor struct {
 
 // gait is how a cursor comes along.
 type gait struct {
+	few    int           // how many events a read had room for; 0: as many as it may take
 	sparse bool          // most of what was read last was held back
 	took   time.Duration // the last read
 	due    time.Time     // when to read next; zero unless the last read only passed over events
@@ -55,34 +56,37 @@ func (r *reader) cursors(now time.Time) []*cursor {
 	var cursors []*cursor
 	for _, l := range r.lanes {
 		if r.hungry(l, now) && !now.Before(l.gait.due) {
-			cursors = append(cursors, &cursor{lane: l, limit: r.room(r.laneRoom() - len(l.queue)), gait: &l.gait})
+			cursors = append(cursors, &cursor{lane: l, limit: l.gait.room(r.laneRoom() - len(l.queue)), gait: &l.gait})
 		}
 	}
 	if now.Before(r.pack.due) && r.anyAlone() {
 		return cursors
 	}
-	return append(cursors, &cursor{limit: r.room(max(r.cfg.Batch, r.laneRoom()-len(r.inMind))), gait: &r.pack})
+	return append(cursors, &cursor{limit: r.pack.room(max(r.cfg.Batch, r.laneRoom()-len(r.inMind))), gait: &r.pack})
 }
 
 // room is how many events a read asks for. What it has no room for the database has
 // sent in vain: where events are large the next one asks for fewer.
-func (r *reader) room(limit int) int {
-	if r.few > 0 {
-		return min(limit, r.few)
+func (g *gait) room(limit int) int {
+	if g.few > 0 {
+		return min(limit, g.few)
 	}
 	return limit
 }
 
 // learn takes in whether a read had room for all events that it asked for.
-func (r *reader) learn(events []*event, limit int) {
+func (r *reader) learn(c *cursor, events []*event) (cut bool) {
+	g := c.gait
 	switch n := len(events); {
 	case n > 0 && events[n-1].cut:
-		r.few = n
-	case r.few > 0 && n == limit:
-		if r.few *= 2; r.few >= r.laneRoom() {
-			r.few = 0
+		g.few = n
+		return true
+	case g.few > 0 && n == c.limit:
+		if g.few *= 2; g.few >= r.laneRoom() {
+			g.few = 0
 		}
 	}
+	return false
 }
 
 // hungry reports whether a lane that goes alone takes events now. It is called
@@ -116,6 +120,7 @@ func (r *reader) readFrom(ctx context.Context, c *cursor, p *plan) (found readin
 		}
 		found.taken += got.taken
 		found.heldBack += got.heldBack
+		found.cut = found.cut || got.cut
 		if got.more && (behind < 0 || got.last < behind) {
 			behind = got.last
 		}
@@ -125,8 +130,14 @@ func (r *reader) readFrom(ctx context.Context, c *cursor, p *plan) (found readin
 		found.more, found.last = true, max(behind, c.floor)
 	}
 	c.gait.took = time.Since(began)
-	c.gait.sparse = found.heldBack >= r.cfg.Batch/2 && found.heldBack > found.taken
+	c.gait.sparse = r.isSparse(found)
 	return found, nil
+}
+
+// isSparse reports whether so much of what was read was held back that the next read
+// leaves the payloads out. Of large events few fit into one read.
+func (r *reader) isSparse(found reading) bool {
+	return found.heldBack > found.taken && (found.cut || found.heldBack >= r.cfg.Batch/2)
 }
 
 // arrive moves a cursor to where reading came to, or leaves it where it was.

@@ -21,6 +21,7 @@ type reading struct {
 	last            int64 // seq; of several spans, up to where all were read
 	more            bool  // there may be more behind it
 	torn            bool  // something may be missing in it: nothing was taken
+	cut             bool  // it had no room for more
 	taken, heldBack int
 }
 
@@ -33,8 +34,7 @@ func (r *reader) readSpan(ctx context.Context, c *cursor, s span, p *plan) (read
 	if err != nil {
 		return reading{}, err
 	}
-	r.learn(rows, c.limit)
-	got := reading{more: len(rows) == c.limit}
+	got := reading{more: len(rows) == c.limit, cut: r.learn(c, rows)}
 	if len(rows) > 0 {
 		got.last = rows[len(rows)-1].seq
 		got.more = got.more || rows[len(rows)-1].cut
@@ -83,6 +83,7 @@ func (r *reader) scanSpan(ctx context.Context, c *cursor, s span, p *plan) (read
 		if err != nil {
 			return reading{}, err
 		}
+		r.learn(c, events)
 		if n := len(events); n > 0 && events[n-1].cut { // what it had no room for comes next time
 			got.last, got.more = events[n-1].seq, true
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/internal/jitter"
@@ -37,7 +36,7 @@ const (
 // tried again: it was confirmed, and nobody else may forget it.
 func (r *relayRun) note() {
 	backoff := jitter.New(50*time.Millisecond, time.Second)
-	failing := false
+	failing, refusing := false, false
 	for {
 		select {
 		case <-r.work.Done():
@@ -53,20 +52,26 @@ func (r *relayRun) note() {
 				if failing {
 					r.cfg.Logger.Info("relay notes what is published again", slog.String("relay", r.cfg.Name))
 				}
-				failing = false
+				failing, refusing = false, false
 				backoff.Reset()
 				continue
 			}
 			if r.work.Err() != nil {
 				return
 			}
-			if !failing {
+			switch refused := isRefusal(err); {
+			case refused && !refusing:
+				r.cfg.Logger.Error("relay cannot note what became of some events: it tries again, and goes on with all others",
+					slog.String("relay", r.cfg.Name), slog.Any("error", err))
+				refusing = true
+			case !refused && !failing:
 				r.cfg.Logger.Error("relay cannot note what is published: it tries again; if its lease runs out first, the events are published once more under the same ids",
 					slog.String("relay", r.cfg.Name), slog.Any("error", err))
+				failing = true
 			}
-			failing = true
-			r.putBack(results)
-			r.rests(backoff.NextBackOff())
+			if r.putBack(results, err) == len(results) { // else others need not wait for these
+				r.rests(backoff.NextBackOff())
+			}
 		}
 	}
 }
@@ -103,32 +108,61 @@ func (r *relayRun) takeResults() []result {
 	return results
 }
 
-// putBack returns results that are not all noted. Those that are lose nothing
-// by it: noting again does nothing.
-func (r *relayRun) putBack(results []result) {
+// putBack returns the results that are not noted, and counts them. Those that the
+// database refuses are left to the next owner where the lease is to go: the shards do not
+// stand still for them.
+func (r *relayRun) putBack(results []result, cause error) (count int) {
+	refused := isRefusal(cause)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, res := range results {
-		if !res.event.noted {
+		switch l := r.held.at(res.event.lo); {
+		case res.event.noted:
+		case refused && (r.stopped || l == nil || l.leaving):
+			r.leaveOff(res.event)
+		default:
 			r.results = append(r.results, res)
+			count++
 		}
 	}
 	r.noting = 0
+	return count
+}
+
+// leaveOff ends an event that was not noted. It is called with mu held.
+func (r *relayRun) leaveOff(e *event) {
+	r.counters.stale.Add(1)
+	r.settle(e)
+	if b := r.blocked[e.aggregate]; b != nil && b.seq == e.seq {
+		b.unsaved = false
+		r.unblock = append(r.unblock, e.aggregate)
+	}
 }
 
 func (r *relayRun) noteAll(results []result) error {
 	published := make([]*event, 0, len(results))
+	var locked []*event
 	for _, res := range results {
-		if res.err == nil {
+		switch {
+		case res.err != nil:
+		case res.event.locked:
+			locked = append(locked, res.event)
+		default:
 			published = append(published, res.event)
 		}
 	}
 	if len(published) > 0 {
-		if err := r.notePublished(published); err != nil {
+		err := r.notePublished(published)
+		if isLocked(err) {
+			locked = append(locked, published...)
+		} else if err != nil {
 			return err
 		}
 	}
-	var refused error
+	refused := r.noteUnlocked(locked)
+	if refused != nil && !isRefusal(refused) {
+		return refused
+	}
 	for i := range results {
 		if res := &results[i]; res.err != nil && !res.event.noted {
 			err := r.noteFailed(res)
@@ -139,20 +173,6 @@ func (r *relayRun) noteAll(results []result) error {
 		}
 	}
 	return refused
-}
-
-// isRefusal reports whether the database took part and said no: what is wrong is this
-// one row, and others are noted all the same.
-func isRefusal(err error) bool {
-	var answer *pgconn.PgError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	switch answer.Code[:2] {
-	case "22", "23", "P0": // what is in it, a constraint, somebody's trigger
-		return true
-	}
-	return false
 }
 
 func (r *relayRun) notePublished(events []*event) error {

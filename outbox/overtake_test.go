@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -303,17 +304,21 @@ func TestRelay_LateFailureIsNotNoted(t *testing.T) {
 	b := setup(t)
 	b.write(t, order("1", 1))
 	person := b.begin(t)
-	_, err := person.Exec(t.Context(), schema.Qualify(`SELECT FROM semel.outbox FOR UPDATE`, b.Schema))
-	require.NoError(t, err)
-	var broken atomic.Bool
-	broken.Store(true)
-	relay := b.relay(t, &recorder{ordered: true, answer: refusing("1", &broken, errNo)}, quick())
+	take := func() {
+		_, err := person.Exec(t.Context(), schema.Qualify(`UPDATE semel.relay_leases
+			SET owner = '00000000-0000-7000-8000-000000000001', epoch = epoch + 1, expires_at = clock_timestamp() + interval '1 h'`, b.Schema))
+		require.NoError(t, err)
+	}
+	taken := sync.OnceFunc(take)
+	relay := b.relay(t, &recorder{ordered: true, answer: func(context.Context, *handler.Message) error {
+		taken()
+		return errNo
+	}}, quick())
 	require.Eventually(t, func() bool {
 		return query[bool](t, b, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%first_failed_at%' AND query LIKE '%' || $1 || '%')`, b.Schema)
-	}, deadline, tick, "the failure waits for the row")
+	}, deadline, tick, "the failure waits for the lease")
 
-	b.exec(t, `UPDATE semel.relay_leases SET owner = '00000000-0000-7000-8000-000000000001', epoch = epoch + 1, expires_at = clock_timestamp() + interval '1 h'`)
-	require.NoError(t, person.Rollback(t.Context()))
+	require.NoError(t, person.Commit(t.Context()))
 
 	require.Eventually(t, func() bool { return relay.Stats().Stale > 0 }, deadline, tick)
 	require.Zero(t, query[int](t, b, `SELECT attempts FROM semel.outbox`))

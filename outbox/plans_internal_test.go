@@ -49,6 +49,8 @@ func TestPlans_BesidePublishedRows(t *testing.T) {
 		{"Blocked", q.blocked, `0, 255, 1001, true, -1, 0`, "outbox_blocked_idx"},
 		{"Mark", q.mark, ids + `, '{0}', '{1}', ` + owner, "outbox_pkey"},
 		{"Remove", q.remove, ids + `, '{0}', '{1}', ` + owner, "outbox_pkey"},
+		{"Free", q.free, ids, "outbox_pkey"},
+		{"Unnoted", q.unnoted, ids, "outbox_pkey"},
 		{"Fail", q.fail, `'ffffffff-0000-0000-0000-000000000001', ` + owner + `, 1, 'no', false, '1 s', '1 h'`, "outbox_pkey"},
 	}
 	for _, tt := range tests {

@@ -8,8 +8,8 @@ import (
 
 // relayQueries are the statements of a relay.
 type relayQueries struct {
-	sequence, horizon, read, scan, load, blocked, mark, remove, fail string
-	announce, members, bury, leave, renew, acquire, release          string
+	sequence, horizon, read, scan, load, blocked, mark, remove, free, unnoted, fail string
+	announce, members, bury, leave, renew, acquire, release                         string
 }
 
 var (
@@ -27,6 +27,10 @@ var (
 	markSQL string
 	//go:embed queries/remove.sql
 	removeSQL string
+	//go:embed queries/free.sql
+	freeSQL string
+	//go:embed queries/unnoted.sql
+	unnotedSQL string
 	//go:embed queries/fail.sql
 	failSQL string
 	//go:embed queries/announce.sql
@@ -47,7 +51,7 @@ func newRelayQueries(schemaName string) *relayQueries {
 	q := func(sql string) string { return schema.Qualify(sql, schemaName) }
 	return &relayQueries{
 		sequence: q(sequenceSQL), horizon: q(horizonSQL), read: q(readSQL), scan: q(scanSQL), load: q(loadSQL), blocked: q(blockedSQL),
-		mark: q(markSQL), remove: q(removeSQL), fail: q(failSQL),
+		mark: q(markSQL), remove: q(removeSQL), free: q(freeSQL), unnoted: q(unnotedSQL), fail: q(failSQL),
 		announce: q(announceSQL), members: q(membersSQL), bury: q(burySQL), leave: q(leaveSQL),
 		renew: q(renewSQL), acquire: q(acquireSQL), release: q(releaseSQL),
 	}

@@ -53,7 +53,6 @@ type reader struct {
 	unknown bool          // and nobody knows which: there are more than were read
 	blocks  time.Time     // when what holds aggregates back was last read whole
 	lull    time.Duration // until that is read again
-	few     int           // how many events a read had room for; 0: as many as it may take
 	pass    time.Time     // when the reader last began at seq 0 again
 	from    int64         // where it was then
 	back    bool          // it is there again

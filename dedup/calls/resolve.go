@@ -70,9 +70,9 @@ func (r Resolution) check() error {
 
 // Resolve decides on calls of which nobody knows the end: [Unknown], or [Started] by
 // somebody who is gone. It returns those that it changed: not those that are or may be
-// under way, unless somebody has parked them by hand for ever, and not
-// those that another person decided on first. The result of a call that is done can be
-// given later, where it was not kept.
+// under way, unless somebody has parked them by hand for ever, and not those that another
+// person decided on first. The result of a call that is done can be given later, where it
+// was not kept.
 //
 // The message does not go on by that: its dead letter is to be replayed. With an error,
 // what was changed before stays so. q is a pool, a connection or a transaction.

@@ -46,11 +46,18 @@ WITH old AS MATERIALIZED (
 ), dated AS (
     UPDATE semel.dead_letters AS d
     SET resolved_at = clock_timestamp()
-    WHERE d.ctid >= $1
-        AND d.ctid < $2
+    WHERE d.ctid = ANY (ARRAY(
+        SELECT u.ctid
+        FROM semel.dead_letters AS u
+        WHERE u.ctid >= $1
+            AND u.ctid < $2
+            AND u.state IN ('resolved', 'discarded')
+            AND u.resolved_at IS NULL
+            AND ($6::int IS NULL OR u.consumer_id = $6)
+        LIMIT $7
+    ))
         AND d.state IN ('resolved', 'discarded')
         AND d.resolved_at IS NULL
-        AND ($6::int IS NULL OR d.consumer_id = $6)
 )
 SELECT
     (SELECT count(*) FROM old),

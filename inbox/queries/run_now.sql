@@ -1,5 +1,5 @@
--- Makes a message ready that waits for a time, or for nothing at all: that is by hand.
--- No row: it does not, or not alone: a worker has it, it waits behind others of its key,
+-- Makes a message ready that waits for a time, or that somebody has stopped by hand: it
+-- is the first of its key and has no time. No row: it does not wait for that: a worker has it, it waits behind others of its key,
 -- or for a person.
 -- Locks: the row. Index: inbox_messages_pkey, inbox_messages_consumer_id_key_hash_seq_idx.
 UPDATE semel.inbox_messages AS i

@@ -1,4 +1,5 @@
--- Lets the next statement of the transaction look events up by their ids, also where
--- it is planned while the outbox is empty.
+-- Lets the next statements of the transaction look events up by their ids, also where
+-- they are planned while the outbox is empty, and wait but a moment for a row that
+-- somebody has locked.
 -- Locks: nothing.
-SELECT set_config('enable_seqscan', 'off', true)
+SELECT set_config('enable_seqscan', 'off', true), set_config('lock_timeout', '1s', true)

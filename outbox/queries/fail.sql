@@ -1,8 +1,8 @@
 -- Notes a failed attempt, for as long as the shard is ours. The event waits for
 -- its next one, or goes into quarantine: at once ($5), or when the next one
 -- would come after the maximum age ($7), which counts from the first failure.
--- Locks: the row of the event, and then the lease, so that the next owner knows of
--- it before it reads. Index: outbox_pkey.
+-- Locks: the row of the event, if nobody else has, and then the lease, so that the next
+-- owner knows of it before it reads. Index: outbox_pkey.
 WITH mine AS MATERIALIZED (
     SELECT o.id, $5::boolean OR least(o.first_failed_at, clock_timestamp()) + $7::interval < clock_timestamp() + $6::interval AS given_up
     FROM semel.outbox AS o
@@ -12,7 +12,7 @@ WITH mine AS MATERIALIZED (
       AND o.discarded_at IS NULL
       AND l.owner = $2
       AND l.epoch = $3
-    FOR UPDATE OF o
+    FOR UPDATE OF o NOWAIT
     FOR SHARE OF l
 )
 UPDATE semel.outbox AS o

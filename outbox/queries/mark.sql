@@ -6,9 +6,9 @@ SET published_at = clock_timestamp()
 WHERE o.id = ANY ($1::uuid[])
   AND o.published_at IS NULL
   AND (o.shard & 252::smallint) = ANY (ARRAY(
-    SELECT l.lo
-    FROM unnest($2::smallint[], $3::bigint[]) AS mine (lo, epoch)
-    JOIN semel.relay_leases AS l ON l.lo = mine.lo
-    WHERE l.owner = $4
-      AND l.epoch = mine.epoch
-))
+      SELECT l.lo
+      FROM unnest($2::smallint[], $3::bigint[]) AS mine (lo, epoch)
+      JOIN semel.relay_leases AS l ON l.lo = mine.lo
+      WHERE l.owner = $4
+        AND l.epoch = mine.epoch
+  ))

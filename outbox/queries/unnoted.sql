@@ -1,0 +1,6 @@
+-- The events that are still to be noted.
+-- Locks: nothing. Index: outbox_pkey.
+SELECT o.id
+FROM semel.outbox AS o
+WHERE o.id = ANY ($1::uuid[])
+  AND o.published_at IS NULL
