@@ -88,7 +88,7 @@ func TestRelay_OldOwnerWakesUp(t *testing.T) {
 	proxy.Resume()
 
 	require.Eventually(t, func() bool { return first.Stats().Stale == 10 }, deadline, 10*time.Millisecond)
-	require.Contains(t, log.String(), "published events that it may not note")
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "published events that it may not note") }, deadline, 10*time.Millisecond)
 	stop()
 	require.NoError(t, <-done)
 	require.Len(t, old.messages(), 10, "the tail was not sent")
