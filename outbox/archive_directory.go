@@ -17,8 +17,9 @@ import (
 
 // DirectoryArchive is a folder as an [ArchiveStore]: outbox.DirectoryArchive("/archive").
 // The folder must be there: an archive whose disk is not mounted must not begin
-// anew elsewhere. So name a folder on that disk, not the one where it is mounted. Folders within are made as names need them; no name and no link
-// leads out of it. Its file system must have hard links.
+// anew elsewhere. So name a folder on that disk, not the one where it is mounted.
+// Folders within are made as names need them; no name and no link leads out of it. Its
+// file system must have hard links.
 //
 // Files are read-only, and nothing else here guards them: that an object is kept
 // until its retain-until, which the manifest of an archived batch says, is up to

@@ -33,7 +33,7 @@ const maxHeld = 100_000
 func (r *reader) loadBlocks(ctx context.Context) error {
 	began := time.Now()
 	r.mu.Lock()
-	sweep := began.Sub(r.blocks) >= r.lull
+	sweep := began.Sub(r.blocks) >= r.blocksIn
 	spans := r.spans(func(l *lease) bool { return !l.leaving && (sweep || !l.loaded) })
 	epochs := r.epochs(spans)
 	r.mu.Unlock()
@@ -47,7 +47,7 @@ func (r *reader) loadBlocks(ctx context.Context) error {
 	}
 	if sweep {
 		r.blocks = time.Now()
-		r.lull = max(sweepEvery, 4*r.blocks.Sub(began))
+		r.blocksIn = max(sweepEvery, 4*r.blocks.Sub(began))
 		r.unknown = false
 	}
 	r.unknown = r.unknown || unknown
@@ -162,9 +162,9 @@ func (r *relayRun) unblockNow(a aggregate) {
 	delete(r.blocked, a)
 }
 
-// first is the heads before which nothing of their aggregate is on its way: somebody
-// may have parked an event behind others. It is called with mu held.
-func (r *relayRun) first(due map[aggregate]pgtype.UUID) []pgtype.UUID {
+// notOvertaking is the heads before which nothing of their aggregate is on its way:
+// somebody may have parked an event behind others. It is called with mu held.
+func (r *relayRun) notOvertaking(due map[aggregate]pgtype.UUID) []pgtype.UUID {
 	if len(due) == 0 {
 		return nil
 	}

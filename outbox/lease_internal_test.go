@@ -168,18 +168,7 @@ func TestNotePublished_TwoEpochsOfALease(t *testing.T) {
 	for _, done := range []Done{Mark, Delete} {
 		run, db := newRun(t)
 		run.cfg.Done = done
-		rows, err := db.Pool.Query(t.Context(), `
-			INSERT INTO outbox (id, aggregatetype, aggregateid, type)
-			SELECT gen_random_uuid(), 'order', n::text, 'OrderPaid'
-			FROM generate_series(1, 10000) AS n WHERE shard('order', n::text) < 4 LIMIT 4
-			RETURNING id, seq`)
-		require.NoError(t, err)
-		events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*event, error) {
-			e := &event{epoch: 4, aggregate: aggregate{"order", ""}}
-			return e, row.Scan(&e.id, &e.seq)
-		})
-		require.NoError(t, err)
-		require.Len(t, events, 4)
+		events := insertEvents(t, db, 4)
 		events[1].epoch, events[3].epoch = 5, 5
 
 		require.NoError(t, run.notePublished(events))
@@ -189,4 +178,45 @@ func TestNotePublished_TwoEpochsOfALease(t *testing.T) {
 		require.Equal(t, []int64{events[0].seq, events[2].seq}, left)
 		require.EqualValues(t, 2, run.Stats().Stale)
 	}
+}
+
+// The rows of one of two epochs are noted, and a row of the other one is locked: what is
+// noted is not noted again.
+func TestNoteAll_TwoEpochsAndALock(t *testing.T) {
+	t.Parallel()
+
+	run, db := newRun(t)
+	events := insertEvents(t, db, 2)
+	events[1].epoch = 5
+	person, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = person.Exec(t.Context(), `SELECT FROM outbox WHERE seq = $1 FOR UPDATE`, events[1].seq)
+	require.NoError(t, err)
+
+	err = run.noteAll([]result{{event: events[0]}, {event: events[1]}})
+
+	require.NoError(t, person.Rollback(t.Context()))
+	require.ErrorContains(t, err, "has locked the rows of 1 events")
+	require.EqualValues(t, 1, run.Stats().Stale)
+	require.Equal(t, events[:1], run.forget)
+	require.NoError(t, run.noteAll([]result{{event: events[1]}}))
+	require.EqualValues(t, 1, run.Stats().Stale)
+}
+
+// insertEvents returns events of shards whose lease is 0, read under epoch 4.
+func insertEvents(t *testing.T, db *pgtest.DB, n int) []*event {
+	t.Helper()
+	rows, err := db.Pool.Query(t.Context(), `
+		INSERT INTO outbox (id, aggregatetype, aggregateid, type)
+		SELECT gen_random_uuid(), 'order', n::text, 'OrderPaid'
+		FROM generate_series(1, 10000) AS n WHERE shard('order', n::text) < 4 LIMIT $1
+		RETURNING id, seq`, n)
+	require.NoError(t, err)
+	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*event, error) {
+		e := &event{epoch: 4, aggregate: aggregate{"order", ""}}
+		return e, row.Scan(&e.id, &e.seq)
+	})
+	require.NoError(t, err)
+	require.Len(t, events, n)
+	return events
 }

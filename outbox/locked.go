@@ -1,3 +1,5 @@
+// What is noted where somebody has locked rows, or the database refuses one.
+
 package outbox
 
 import (

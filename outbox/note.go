@@ -153,9 +153,14 @@ func (r *relayRun) noteAll(results []result) error {
 	}
 	if len(published) > 0 {
 		err := r.notePublished(published)
-		if isLocked(err) {
-			locked = append(locked, published...)
-		} else if err != nil {
+		switch {
+		case isLocked(err):
+			for _, e := range published {
+				if !e.noted { // some may be: two epochs are two statements
+					locked = append(locked, e)
+				}
+			}
+		case err != nil:
 			return err
 		}
 	}

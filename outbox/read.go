@@ -43,23 +43,23 @@ const (
 // reader finds events to publish. It belongs to one goroutine.
 type reader struct {
 	*relayRun
-	words   words
-	horizon horizon
-	more    bool          // the last look did not come to the horizon
-	again   bool          // the last look took nothing, because something may have been missing
-	before  []span        // what was read last
-	pack    gait          // of the lanes that are read together
-	crowded bool          // too many aggregates are held back
-	unknown bool          // and nobody knows which: there are more than were read
-	blocks  time.Time     // when what holds aggregates back was last read whole
-	lull    time.Duration // until that is read again
-	pass    time.Time     // when the reader last began at seq 0 again
-	from    int64         // where it was then
-	back    bool          // it is there again
-	took    time.Duration // how long that took
-	idle    time.Duration // the rest before this one
-	looked  time.Time     // when the last look ended
-	gather  time.Time     // nobody wakes the reader before: more is to come
+	words    words
+	horizon  horizon
+	more     bool          // the last look did not come to the horizon
+	again    bool          // the last look took nothing, because something may have been missing
+	before   []span        // what was read last
+	pack     gait          // of the lanes that are read together
+	crowded  bool          // too many aggregates are held back
+	unknown  bool          // and nobody knows which: there are more than were read
+	blocks   time.Time     // when what holds aggregates back was last read whole
+	blocksIn time.Duration // until that is read again
+	pass     time.Time     // when the reader last began at seq 0 again
+	from     int64         // where it was then
+	back     bool          // it is there again
+	took     time.Duration // how long that took
+	idle     time.Duration // the rest before this one
+	looked   time.Time     // when the last look ended
+	gather   time.Time     // nobody wakes the reader before: more is to come
 }
 
 // read reads until ctx ends.
@@ -201,7 +201,7 @@ func (r *reader) prepare() *plan {
 			due[a] = b.id
 		}
 	}
-	p.due = r.first(due)
+	p.due = r.notOvertaking(due)
 	for _, l := range r.lanes {
 		if l.waits(now) {
 			until(l.until)
